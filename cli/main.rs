@@ -1,0 +1,5 @@
+//! The `lookalike` program.
+
+mod input;
+
+fn main() {}

@@ -1,0 +1,99 @@
+//! Errors that name the thing and the place. The way out is told by the doors, which know the user's words for it.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// What can go wrong in the engine.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A signature width that we do not store.
+    #[error("{bits} bits is not a signature width: widths are multiples of 8 from 32 to 4096")]
+    Width {
+        /// The width asked for.
+        bits: usize,
+    },
+
+    /// Two signatures, or a query and an index, have different widths.
+    #[error("signatures of {given} bits do not go with signatures of {stored} bits")]
+    WidthMismatch {
+        /// The width already there.
+        stored: u32,
+        /// The width that came.
+        given: u32,
+    },
+
+    /// Signatures of two recipes were about to be mixed.
+    #[error(
+        "signatures made with recipe {given} do not go with signatures made with recipe {stored}"
+    )]
+    RecipeMismatch {
+        /// The recipe already there, as name and hash.
+        stored: String,
+        /// The recipe that came, as name and hash.
+        given: String,
+    },
+
+    /// A recipe that says something impossible.
+    #[error("recipe: `{field}` {problem}")]
+    Recipe {
+        /// The field at fault, as written in the recipe file.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// A recipe that weighs terms by their statistics, without the statistics it was made with.
+    #[error("recipe `{recipe}` needs {wanted}, but {given}")]
+    Terms {
+        /// The recipe's name.
+        recipe: String,
+        /// The statistics it asks for.
+        wanted: String,
+        /// What was there instead.
+        given: String,
+    },
+
+    /// A line of hexadecimal digits that is no signature.
+    #[error("`{text}` is not a signature: {problem}")]
+    Hex {
+        /// The start of what was given.
+        text: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+
+    /// A file of ours that is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        problem: String,
+    },
+
+    /// The system refused to read or write.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// The engine's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of the system about `path`.
+    pub fn io(path: &Path, source: std::io::Error) -> Self {
+        Error::Io { path: path.to_owned(), source }
+    }
+
+    /// A file of ours that is not what it should be.
+    pub fn damaged(path: &Path, problem: impl Into<String>) -> Self {
+        Error::Damaged { path: path.to_owned(), problem: problem.into() }
+    }
+}

@@ -1,0 +1,91 @@
+//! Indexes: which stored rows are near a query? They know rows and bits, nothing of files, ids or documents.
+
+mod scan;
+
+pub use scan::Scan;
+
+use crate::{Result, Signatures};
+
+/// A stored row near a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Neighbor {
+    /// The row's number, from 0.
+    pub row: u32,
+    /// How many bits differ.
+    pub distance: u32,
+}
+
+/// What an answer is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Promise {
+    /// Every neighbor that there is, with its true distance.
+    Exact,
+    /// True distances, but some neighbors may be missing.
+    Expected {
+        /// The share of the neighbors that is expected to be found.
+        recall: f32,
+    },
+}
+
+/// The neighbors of each query of a batch, nearest first, ties by row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers {
+    neighbors: Vec<Neighbor>,
+    /// Where the neighbors of each query end.
+    ends: Vec<usize>,
+}
+
+impl Answers {
+    /// No answers yet.
+    pub fn new() -> Self {
+        Answers::default()
+    }
+
+    /// How many queries are answered.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether no query is answered.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The neighbors of query `query` of the batch.
+    pub fn of(&self, query: usize) -> &[Neighbor] {
+        let start = if query == 0 { 0 } else { self.ends[query - 1] };
+        &self.neighbors[start..self.ends[query]]
+    }
+
+    /// The neighbors of each query, in the order of the queries.
+    pub fn iter(&self) -> impl Iterator<Item = &[Neighbor]> {
+        (0..self.len()).map(|query| self.of(query))
+    }
+
+    /// Forgets all answers and keeps the memory.
+    pub fn clear(&mut self) {
+        self.neighbors.clear();
+        self.ends.clear();
+    }
+
+    /// Adds the answer to the next query.
+    pub fn push(&mut self, neighbors: &[Neighbor]) {
+        self.neighbors.extend_from_slice(neighbors);
+        self.ends.push(self.neighbors.len());
+    }
+}
+
+/// Finds stored rows near queries. A single query is a batch of one.
+///
+/// `found` is cleared first and then holds one answer for each query, nearest first, ties by row. The radius is
+/// inclusive: a neighbor has distance <= radius.
+pub trait Index {
+    /// Every row within the radius of each query.
+    fn within(&self, queries: &Signatures, radius: u32, found: &mut Answers) -> Result<Promise>;
+
+    /// One row within the radius of each query, if there is one: for "have I seen this?".
+    fn first(&self, queries: &Signatures, radius: u32, found: &mut Answers) -> Result<Promise>;
+
+    /// The `k` nearest rows of each query, fewer if there are fewer rows.
+    fn nearest(&self, queries: &Signatures, k: usize, found: &mut Answers) -> Result<Promise>;
+}

@@ -1,0 +1,39 @@
+//! Files mapped into memory, seen as words. The one place outside `hamming/` that needs `unsafe`: mapping a file does.
+#![allow(unsafe_code)]
+
+use std::{fs::File, ops::Range, path::Path, sync::Arc};
+
+use memmap2::Mmap;
+
+use crate::{Error, Result};
+
+/// Maps a whole file for reading.
+///
+/// Our files are never written in place: a new version is written beside the old one and renamed over it, so a mapping
+/// keeps showing the file that was opened. Somebody who truncates the file with another tool while it is mapped gets a
+/// bus error, as with every program that maps files.
+pub(crate) fn map_file(path: &Path) -> Result<Arc<Mmap>> {
+    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    // SAFETY: read-only mapping of a file that this program never changes in place (see above).
+    let map = unsafe { Mmap::map(&file) }.map_err(|error| Error::io(path, error))?;
+    Ok(Arc::new(map))
+}
+
+/// Words of a mapped file: 64-bit, little-endian, aligned.
+#[derive(Debug, Clone)]
+pub(crate) struct MappedWords {
+    map: Arc<Mmap>,
+    bytes: Range<usize>,
+}
+
+impl MappedWords {
+    /// The words in `bytes` of a mapped file, or nothing if the range is out of the file, cut or not aligned.
+    pub(crate) fn new(map: Arc<Mmap>, bytes: Range<usize>) -> Option<Self> {
+        bytemuck::try_cast_slice::<u8, u64>(map.get(bytes.clone())?).ok()?;
+        Some(MappedWords { map, bytes })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u64] {
+        bytemuck::cast_slice(&self.map[self.bytes.clone()])
+    }
+}

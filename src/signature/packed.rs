@@ -1,0 +1,115 @@
+//! Many signatures of one width, row after row.
+
+use super::{Signature, check_width, words_for};
+use crate::{Error, Result, mapped::MappedWords};
+
+/// A packed matrix of signatures: row `i` is one signature of `bits` bits in `stride` words.
+#[derive(Debug, Clone)]
+pub struct Signatures {
+    bits: u32,
+    words: Words,
+}
+
+/// Where the words are: ours, or a file's.
+#[derive(Debug, Clone)]
+enum Words {
+    Owned(Vec<u64>),
+    Mapped(MappedWords),
+}
+
+impl Signatures {
+    /// No rows yet, of `bits` bits each.
+    pub fn new(bits: u32) -> Result<Self> {
+        Signatures::from_words(bits, Vec::new())
+    }
+
+    /// Rows of `bits` bits from their words, row after row.
+    pub fn from_words(bits: u32, words: Vec<u64>) -> Result<Self> {
+        check_width(bits as usize)?;
+        assert_eq!(words.len() % words_for(bits), 0, "whole rows");
+        Ok(Signatures { bits, words: Words::Owned(words) })
+    }
+
+    /// Rows of `bits` bits from their bytes, row after row, leading byte first.
+    pub fn from_bytes(bits: u32, bytes: &[u8]) -> Result<Self> {
+        check_width(bits as usize)?;
+        let row_bytes = bits as usize / 8;
+        assert_eq!(bytes.len() % row_bytes, 0, "whole rows");
+        let words = bytes.chunks_exact(row_bytes).flat_map(super::words_of_bytes).collect();
+        Signatures::from_words(bits, words)
+    }
+
+    pub(crate) fn from_mapped(bits: u32, words: MappedWords) -> Self {
+        Signatures { bits, words: Words::Mapped(words) }
+    }
+
+    /// The width in bits.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Words from one row to the next.
+    pub fn stride(&self) -> usize {
+        words_for(self.bits)
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.words().len() / self.stride()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.words().is_empty()
+    }
+
+    /// All words, row after row.
+    pub fn words(&self) -> &[u64] {
+        match &self.words {
+            Words::Owned(words) => words,
+            Words::Mapped(words) => words.as_slice(),
+        }
+    }
+
+    /// The words of one row.
+    pub fn row(&self, row: usize) -> &[u64] {
+        let stride = self.stride();
+        &self.words()[row * stride..(row + 1) * stride]
+    }
+
+    /// One row as a signature of its own.
+    pub fn get(&self, row: usize) -> Signature {
+        Signature { bits: self.bits, words: self.row(row).to_vec() }
+    }
+
+    /// The rows in order.
+    pub fn rows(&self) -> std::slice::ChunksExact<'_, u64> {
+        self.words().chunks_exact(self.stride())
+    }
+
+    /// Appends a row. Rows that live in a file are copied into memory first.
+    pub fn push(&mut self, signature: &Signature) -> Result<()> {
+        if signature.bits != self.bits {
+            return Err(Error::WidthMismatch { stored: self.bits, given: signature.bits });
+        }
+        self.push_words(&signature.words);
+        Ok(())
+    }
+
+    /// Appends a row by its words.
+    pub fn push_words(&mut self, words: &[u64]) {
+        assert_eq!(words.len(), self.stride(), "a row of {} bits", self.bits);
+        if let Words::Mapped(mapped) = &self.words {
+            self.words = Words::Owned(mapped.as_slice().to_vec());
+        }
+        if let Words::Owned(owned) = &mut self.words {
+            owned.extend_from_slice(words);
+        }
+    }
+}
+
+impl From<Signature> for Signatures {
+    fn from(signature: Signature) -> Self {
+        Signatures { bits: signature.bits, words: Words::Owned(signature.words) }
+    }
+}
