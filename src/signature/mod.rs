@@ -4,7 +4,10 @@
 //! digit, and the most significant bit of the first byte, as `numpy.packbits` has it. A width that is no multiple of 64
 //! leaves the rest of its last word zero.
 
+pub(crate) mod margins;
 mod packed;
+pub(crate) mod simhash;
+pub(crate) mod topsig;
 
 pub use packed::Signatures;
 

@@ -1,0 +1,282 @@
+//! The frame of our files: named sections with checksums, a JSON header that lists them, all or nothing on disk.
+//!
+//! `docs/format.md` draws it byte by byte. The prelude of 64 bytes is written last, the file takes its name after that:
+//! a file that has its name is whole, and one that was damaged later is detected when it is opened.
+
+use std::{
+    fs::{self, File},
+    io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write},
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use crate::{
+    Error, Result,
+    mapped::{MappedWords, map_file},
+};
+
+const MAGIC: &[u8; 8] = b"LOOKALIK";
+const VERSION: u32 = 1;
+const PRELUDE: usize = 64;
+/// Sections start at multiples of this, so that rows are aligned for every kernel.
+const ALIGNMENT: u64 = 128;
+
+/// One section, as the header lists it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Section {
+    name: String,
+    offset: u64,
+    length: u64,
+    /// XXH3-64 of its bytes, in hexadecimal.
+    xxh3: String,
+}
+
+/// The JSON header: what kind of file it is, what it says about itself, where its sections are.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header<M> {
+    kind: String,
+    about: M,
+    sections: Vec<Section>,
+}
+
+/// Writes a file section by section, in any order, in memory that does not grow with it.
+pub(crate) struct ContainerWriter {
+    kind: &'static str,
+    path: PathBuf,
+    file: BufWriter<tempfile::NamedTempFile>,
+    written: u64,
+    sections: Vec<SectionWriter>,
+}
+
+/// The first section goes straight into the file, the others wait in spool files until it is complete.
+struct SectionWriter {
+    name: &'static str,
+    hash: Xxh3Default,
+    length: u64,
+    spool: Option<BufWriter<File>>,
+}
+
+impl ContainerWriter {
+    /// Begins a file at `path` with these sections. What is there now stays until [`finish`](Self::finish).
+    pub(crate) fn create(path: &Path, kind: &'static str, names: &[&'static str]) -> Result<Self> {
+        let io = |error| Error::io(path, error);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let file = temporary_file(folder).map_err(io)?;
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        file.write_all(&[0; ALIGNMENT as usize]).map_err(io)?;
+        let sections = names.iter().enumerate().map(|(i, &name)| {
+            let spool = if i == 0 { None } else { Some(tempfile::tempfile_in(folder)?) };
+            let spool = spool.map(|file| BufWriter::with_capacity(1 << 18, file));
+            Ok(SectionWriter { name, hash: Xxh3Default::new(), length: 0, spool })
+        });
+        let sections = sections.collect::<std::io::Result<_>>().map_err(io)?;
+        let path = path.to_owned();
+        Ok(ContainerWriter { kind, path, file, written: ALIGNMENT, sections })
+    }
+
+    /// Appends to the section that was the `section`th at [`create`](Self::create).
+    pub(crate) fn write(&mut self, section: usize, bytes: &[u8]) -> Result<()> {
+        let section = &mut self.sections[section];
+        section.hash.update(bytes);
+        section.length += bytes.len() as u64;
+        let result = match &mut section.spool {
+            Some(spool) => spool.write_all(bytes),
+            None => self.file.write_all(bytes),
+        };
+        result.map_err(|error| Error::io(&self.path, error))
+    }
+
+    /// Completes the file, makes it durable and gives it its name.
+    pub(crate) fn finish(self, about: impl Serialize) -> Result<()> {
+        let path = self.path.clone();
+        self.finish_file(about).map_err(|error| Error::io(&path, error))
+    }
+
+    fn finish_file(mut self, about: impl Serialize) -> std::io::Result<()> {
+        let mut listed = Vec::new();
+        for mut section in std::mem::take(&mut self.sections) {
+            let offset = self.written;
+            if let Some(spool) = section.spool.take() {
+                let mut spool = spool.into_inner()?;
+                spool.seek(SeekFrom::Start(0))?;
+                std::io::copy(&mut BufReader::with_capacity(1 << 20, spool), &mut self.file)?;
+            }
+            self.written += section.length;
+            self.pad()?;
+            listed.push(Section {
+                name: section.name.to_owned(),
+                offset,
+                length: section.length,
+                xxh3: format!("{:016x}", section.hash.digest()),
+            });
+        }
+        let header = Header { kind: self.kind.to_owned(), about, sections: listed };
+        let header = serde_json::to_vec(&header)?;
+        self.file.write_all(&header)?;
+        let mut file = self.file.into_inner()?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&prelude(self.written, &header))?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        sync_folder(&self.path)
+    }
+
+    fn pad(&mut self) -> std::io::Result<()> {
+        let padding = self.written.next_multiple_of(ALIGNMENT) - self.written;
+        self.written += padding;
+        self.file.write_all(&[0; ALIGNMENT as usize][..padding as usize])
+    }
+}
+
+/// A file that goes away unless it is given a name, with the permissions of any new file.
+fn temporary_file(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".lookalike-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+/// A rename is durable only once its folder is.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = fs::canonicalize(path)?;
+    match folder.parent() {
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+fn prelude(header_offset: u64, header: &[u8]) -> [u8; PRELUDE] {
+    let mut prelude = [0; PRELUDE];
+    prelude[..8].copy_from_slice(MAGIC);
+    prelude[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    prelude[16..24].copy_from_slice(&header_offset.to_le_bytes());
+    prelude[24..32].copy_from_slice(&(header.len() as u64).to_le_bytes());
+    prelude[32..40].copy_from_slice(&xxh3_64(header).to_le_bytes());
+    let check = xxh3_64(&prelude[..56]);
+    prelude[56..].copy_from_slice(&check.to_le_bytes());
+    prelude
+}
+
+/// An open file whose checksums were right.
+#[derive(Debug, Clone)]
+pub(crate) struct Container<M> {
+    /// What the file says about itself.
+    pub(crate) about: M,
+    path: PathBuf,
+    map: Arc<Mmap>,
+    sections: Vec<Section>,
+}
+
+/// Whether a file begins like one of ours.
+pub(crate) fn is_container(path: &Path) -> bool {
+    let mut start = [0; 8];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *MAGIC
+}
+
+impl<M: DeserializeOwned> Container<M> {
+    /// Opens a file of this kind and checks every byte of it.
+    pub(crate) fn open(path: &Path, kind: &str) -> Result<Self> {
+        let damaged = |problem: String| Error::damaged(path, problem);
+        if cfg!(target_endian = "big") {
+            return Err(damaged(
+                "is little-endian, and this machine is not: convert it to .npy on one that is"
+                    .into(),
+            ));
+        }
+        if fs::metadata(path).map_err(|error| Error::io(path, error))?.len() < PRELUDE as u64 {
+            return Err(damaged("is too short to be a file of lookalike".into()));
+        }
+        let map = map_file(path)?;
+        let header_range = check_prelude(&map).map_err(damaged)?;
+        let about_kind: Header<serde::de::IgnoredAny> =
+            parse_header(&map[header_range.clone()]).map_err(damaged)?;
+        if about_kind.kind != kind {
+            return Err(damaged(format!("holds {}, not {kind}", about_kind.kind)));
+        }
+        let header: Header<M> = parse_header(&map[header_range]).map_err(damaged)?;
+        let container = Container {
+            about: header.about,
+            path: path.to_owned(),
+            map,
+            sections: header.sections,
+        };
+        container.sections.iter().try_for_each(|section| container.check(section))?;
+        Ok(container)
+    }
+
+    fn check(&self, section: &Section) -> Result<()> {
+        let bytes = self.range(section).and_then(|range| self.map.get(range));
+        match bytes {
+            None => Err(self.damaged(&section.name, "lies outside of the file: the file is cut")),
+            Some(bytes) if format!("{:016x}", xxh3_64(bytes)) != section.xxh3 => {
+                Err(self.damaged(&section.name, "does not match its checksum: the file is damaged"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn range(&self, section: &Section) -> Option<Range<usize>> {
+        let start = usize::try_from(section.offset).ok()?;
+        Some(start..start.checked_add(usize::try_from(section.length).ok()?)?)
+    }
+
+    fn find(&self, name: &str) -> Option<Range<usize>> {
+        self.range(self.sections.iter().find(|section| section.name == name)?)
+    }
+
+    /// The bytes of a section, if there is one of that name.
+    pub(crate) fn bytes(&self, name: &str) -> Option<&[u8]> {
+        self.map.get(self.find(name)?)
+    }
+
+    /// A section as words, which must be `words` many.
+    pub(crate) fn words(&self, name: &str, words: usize) -> Result<MappedWords> {
+        let range = self.find(name).ok_or_else(|| self.damaged(name, "is missing"))?;
+        let mapped = MappedWords::new(self.map.clone(), range);
+        let mapped = mapped.ok_or_else(|| self.damaged(name, "is not made of whole words"))?;
+        match mapped.as_slice().len() == words {
+            true => Ok(mapped),
+            false => Err(self.damaged(name, "does not have the length that the header says")),
+        }
+    }
+
+    /// An error about one section.
+    pub(crate) fn damaged(&self, section: &str, problem: &str) -> Error {
+        Error::damaged(&self.path, format!("section `{section}` {problem}"))
+    }
+}
+
+fn check_prelude(map: &[u8]) -> Result<Range<usize>, String> {
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| map[at + i]));
+    if &map[..8] != MAGIC {
+        return Err("is not a file of lookalike (or was never completed)".into());
+    }
+    if word(56) != xxh3_64(&map[..56]) {
+        return Err("has a damaged prelude (bytes 0 to 63)".into());
+    }
+    let version = word(8) as u32;
+    if version != VERSION {
+        return Err(format!("has format version {version}; this program reads version {VERSION}"));
+    }
+    let start = word(16) as usize;
+    let header = start.checked_add(word(24) as usize).and_then(|end| map.get(start..end));
+    match header {
+        None => Err("is cut: its header lies behind its end".into()),
+        Some(header) if xxh3_64(header) != word(32) => {
+            Err(format!("has a damaged header (at byte {start})"))
+        }
+        Some(header) => Ok(start..start + header.len()),
+    }
+}
+
+fn parse_header<M: DeserializeOwned>(bytes: &[u8]) -> Result<Header<M>, String> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| format!("has a header that cannot be read: {error}"))
+}

@@ -1,0 +1,451 @@
+//! Words: a text cut at the word boundaries of Unicode (UAX #29), normalised on the way.
+//!
+//! Almost every byte of most collections is ASCII, so ASCII has its own path through a table; what stands between two
+//! spaces and has anything else in it takes the general path. A space never composes with what follows it and is
+//! always a word boundary, so the two paths can take turns without changing the result; a test demands that.
+
+use serde::{Deserialize, Serialize};
+use unicode_script::{Script, UnicodeScript};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::normalise::{Normalise, normalise};
+
+/// What counts as a word. Both rules want a letter or a digit in it: a ruled line `____` is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WordRule {
+    /// Unicode's word boundaries: `can't`, `3.14` and `example.com` are one word each.
+    Unicode,
+    /// Runs of letters, digits and underscores: `example.com` is two words. For source code.
+    Alphanumeric,
+}
+
+/// How a text becomes words.
+#[derive(Debug, Clone, Copy)]
+pub struct WordSettings {
+    /// What counts as a word.
+    pub rule: WordRule,
+    /// The normal form.
+    pub normalise: Normalise,
+    /// Whether `A` and `a` are the same.
+    pub fold_case: bool,
+    /// Length of the character n-grams that stand for words in scripts without spaces.
+    pub spaceless: usize,
+}
+
+/// The words of a text, joined by single spaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    joined: Vec<u8>,
+    /// Where each word ends in `joined`; it begins one past the end of the word before it.
+    ends: Vec<usize>,
+}
+
+impl Words {
+    /// How many words there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are no words.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All words joined by single spaces.
+    pub fn joined(&self) -> &[u8] {
+        &self.joined
+    }
+
+    /// Words `from` to `to` (exclusive, not empty), joined by single spaces.
+    #[inline]
+    pub fn run(&self, from: usize, to: usize) -> &[u8] {
+        let start = if from == 0 { 0 } else { self.ends[from - 1] + 1 };
+        &self.joined[start..self.ends[to - 1]]
+    }
+
+    /// The words in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|i| self.run(i, i + 1))
+    }
+
+    /// Forgets all words and keeps the memory.
+    pub fn clear(&mut self) {
+        self.joined.clear();
+        self.ends.clear();
+    }
+
+    /// Appends a word.
+    pub fn push(&mut self, word: &[u8]) {
+        if !self.joined.is_empty() {
+            self.joined.push(b' ');
+        }
+        self.joined.extend_from_slice(word);
+        self.ends.push(self.joined.len());
+    }
+
+    /// Appends the words of `text`.
+    pub fn extend_from_text(&mut self, text: &str, settings: &WordSettings) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            at = self.extend_from_ascii(bytes, at, settings.table());
+            let end = bytes[at..].iter().position(|&byte| is_space(byte));
+            let end = end.map_or(bytes.len(), |length| at + length);
+            if at < end {
+                self.extend_from_any(&text[at..end], settings);
+            }
+            at = end;
+        }
+    }
+
+    /// Appends the words from `start` on until a chunk (what stands between two spaces) that is not all ASCII, or the
+    /// end. Returns where that chunk begins.
+    fn extend_from_ascii(&mut self, bytes: &[u8], start: usize, table: &AsciiTable) -> usize {
+        let limit = start + ascii_prefix(&bytes[start..]);
+        // Never more is written than is read, but for one space; so the room is made once.
+        let mut written = self.joined.len();
+        self.joined.resize(written + limit - start + 1, 0);
+        let out = &mut self.joined[..];
+        let mut at = start;
+        let (mut chunk, mut chunk_written, mut chunk_words) = (at, written, self.ends.len());
+        while at < limit {
+            match table.class[bytes[at] as usize] {
+                Class::Space => {
+                    at += 1;
+                    (chunk, chunk_written, chunk_words) = (at, written, self.ends.len());
+                }
+                Class::Letter | Class::Digit | Class::Underscore => {
+                    let word = written + usize::from(written > 0);
+                    // Overwritten by the first word.
+                    out[written] = b' ';
+                    let end;
+                    (at, end) = copy_word(bytes, at, table, out, word);
+                    if out[word] != b'_' || out[word..end].iter().any(u8::is_ascii_alphanumeric) {
+                        self.ends.push(end);
+                        written = end;
+                    }
+                }
+                _ => at += 1,
+            }
+        }
+        if limit < bytes.len() {
+            (at, written) = (chunk, chunk_written);
+            self.ends.truncate(chunk_words);
+        }
+        self.joined.truncate(written);
+        at
+    }
+
+    /// Appends the words of any text, by the general rules.
+    fn extend_from_any(&mut self, text: &str, settings: &WordSettings) {
+        let mut normal = String::with_capacity(text.len());
+        normalise(text, settings.normalise, settings.fold_case, &mut normal);
+        match settings.rule {
+            WordRule::Unicode => self.push_words(&normal, normal.unicode_word_indices(), settings),
+            WordRule::Alphanumeric => {
+                self.push_words(&normal, alphanumeric_runs(&normal), settings)
+            }
+        }
+    }
+
+    /// Appends words of `text`, given with their places. Neighbouring words of scripts without spaces are one run, to be
+    /// cut into n-grams.
+    fn push_words<'a>(
+        &mut self,
+        text: &str,
+        words: impl Iterator<Item = (usize, &'a str)>,
+        settings: &WordSettings,
+    ) {
+        let mut run = 0..0;
+        for (start, word) in words {
+            let spaceless = word.chars().next().is_some_and(is_spaceless);
+            if !spaceless || start != run.end {
+                self.push_ngrams(&text[run], settings.spaceless);
+                run = start..start;
+            }
+            if spaceless {
+                run.end = start + word.len();
+            } else {
+                self.push(word.as_bytes());
+            }
+        }
+        self.push_ngrams(&text[run], settings.spaceless);
+    }
+
+    /// Appends the character n-grams of a run of text without spaces; a run that is too short for one is one itself.
+    fn push_ngrams(&mut self, run: &str, length: usize) {
+        if run.is_empty() {
+            return;
+        }
+        let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
+        let length = length.min(starts.len() - 1);
+        for window in starts.windows(length + 1) {
+            self.push(&run.as_bytes()[window[0]..window[length]]);
+        }
+    }
+}
+
+/// Copies the word at `at` to `out[to..]`, in the table's case. Returns where it ends in both.
+#[inline]
+fn copy_word(
+    bytes: &[u8],
+    mut at: usize,
+    table: &AsciiTable,
+    out: &mut [u8],
+    mut to: usize,
+) -> (usize, usize) {
+    while let Some(&byte) = bytes.get(at) {
+        let folded = table.word[byte as usize];
+        if folded != 0 {
+            out[to] = folded;
+        } else if table.joins(bytes, at) {
+            out[to] = byte;
+        } else {
+            break;
+        }
+        at += 1;
+        to += 1;
+    }
+    (at, to)
+}
+
+/// The word-break classes of UAX #29 as far as ASCII has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Letter,
+    Digit,
+    Underscore,
+    /// Joins two letters, or two digits.
+    MidBoth,
+    /// Joins two letters.
+    MidLetter,
+    /// Joins two digits.
+    MidDigit,
+    Space,
+    Other,
+}
+
+/// What the ASCII path must know of each byte.
+struct AsciiTable {
+    class: [Class; 256],
+    /// The byte as it stands in a word, 0 if it does not stand in words by itself.
+    word: [u8; 256],
+}
+
+impl AsciiTable {
+    const fn new(rule: WordRule, fold_case: bool) -> Self {
+        let mut table = AsciiTable { class: [Class::Other; 256], word: [0; 256] };
+        let mut i = 0;
+        while i < 256 {
+            let byte = i as u8;
+            table.class[i] = match (byte, rule) {
+                (b'a'..=b'z' | b'A'..=b'Z', _) => Class::Letter,
+                (b'0'..=b'9', _) => Class::Digit,
+                (b'_', _) => Class::Underscore,
+                (b'.' | b'\'', WordRule::Unicode) => Class::MidBoth,
+                (b':', WordRule::Unicode) => Class::MidLetter,
+                (b',' | b';', WordRule::Unicode) => Class::MidDigit,
+                _ if is_space(byte) => Class::Space,
+                _ => Class::Other,
+            };
+            if let Class::Letter | Class::Digit | Class::Underscore = table.class[i] {
+                table.word[i] = if fold_case { byte.to_ascii_lowercase() } else { byte };
+            }
+            i += 1;
+        }
+        table
+    }
+
+    /// Whether the byte at `at` joins its two neighbours to one word (rules WB6, WB7, WB11 and WB12).
+    fn joins(&self, bytes: &[u8], at: usize) -> bool {
+        let class = |at: usize| bytes.get(at).map_or(Class::Other, |&b| self.class[b as usize]);
+        let between = |kind| class(at - 1) == kind && class(at + 1) == kind;
+        match class(at) {
+            Class::MidBoth => between(Class::Letter) || between(Class::Digit),
+            Class::MidLetter => between(Class::Letter),
+            Class::MidDigit => between(Class::Digit),
+            _ => false,
+        }
+    }
+}
+
+impl WordSettings {
+    fn table(&self) -> &'static AsciiTable {
+        static UNICODE: AsciiTable = AsciiTable::new(WordRule::Unicode, false);
+        static UNICODE_FOLDED: AsciiTable = AsciiTable::new(WordRule::Unicode, true);
+        static ALPHANUMERIC: AsciiTable = AsciiTable::new(WordRule::Alphanumeric, false);
+        static ALPHANUMERIC_FOLDED: AsciiTable = AsciiTable::new(WordRule::Alphanumeric, true);
+        match (self.rule, self.fold_case) {
+            (WordRule::Unicode, false) => &UNICODE,
+            (WordRule::Unicode, true) => &UNICODE_FOLDED,
+            (WordRule::Alphanumeric, false) => &ALPHANUMERIC,
+            (WordRule::Alphanumeric, true) => &ALPHANUMERIC_FOLDED,
+        }
+    }
+}
+
+/// How many bytes there are before the first that is not ASCII.
+fn ascii_prefix(bytes: &[u8]) -> usize {
+    let whole = bytes.chunks(1024).take_while(|chunk| chunk.is_ascii()).count() * 1024;
+    let rest = bytes.get(whole..).unwrap_or_default();
+    rest.iter().position(|byte| !byte.is_ascii()).map_or(bytes.len(), |at| whole + at)
+}
+
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+/// Whether a character's script writes words without spaces between them.
+fn is_spaceless(c: char) -> bool {
+    use Script::*;
+    // Nothing below Thai is; this spares most texts the look-up.
+    c >= '\u{e00}'
+        && c.is_alphabetic()
+        && matches!(
+            c.script(),
+            Han | Hiragana | Katakana | Bopomofo | Yi | Thai | Lao | Khmer | Myanmar | Tibetan | Tai_Le
+                | New_Tai_Lue | Tai_Tham | Tai_Viet | Javanese | Balinese | Common
+        )
+        // Common: the long vowel sign of Katakana and its like stand in runs, fullwidth letters are gone by NFKC.
+        && (c.script() != Common || matches!(c, '\u{3000}'..='\u{30ff}' | '\u{ff70}'))
+}
+
+/// Runs of letters, digits and underscores with a letter or digit in them, cut where the script changes between one
+/// with and one without spaces; with their places.
+fn alphanumeric_runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let kind = |c: char| match c {
+        _ if is_spaceless(c) => 2,
+        '_' => 1,
+        _ if c.is_alphanumeric() || is_mark(c) => 1,
+        _ => 0,
+    };
+    let mut rest = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let (start, first) = rest.next()?;
+            let mut end = start + first.len_utf8();
+            while let Some((at, c)) = rest.next_if(|&(_, c)| kind(c) == kind(first)) {
+                end = at + c.len_utf8();
+            }
+            let run = &text[start..end];
+            if kind(first) != 0 && run.contains(char::is_alphanumeric) {
+                return Some((start, run));
+            }
+        }
+    })
+}
+
+/// Whether a character only marks the one before it.
+fn is_mark(c: char) -> bool {
+    unicode_normalization::char::is_combining_mark(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const UNICODE: WordSettings = WordSettings {
+        rule: WordRule::Unicode,
+        normalise: Normalise::Nfkc,
+        fold_case: true,
+        spaceless: 2,
+    };
+    const CODE: WordSettings =
+        WordSettings { rule: WordRule::Alphanumeric, fold_case: false, ..UNICODE };
+
+    fn words(text: &str, settings: &WordSettings) -> Vec<String> {
+        let mut words = Words::default();
+        words.extend_from_text(text, settings);
+        assert_eq!(words.joined(), words.iter().collect::<Vec<_>>().join(&b' '));
+        words.iter().map(|word| String::from_utf8(word.to_vec()).unwrap()).collect()
+    }
+
+    /// The whole text by the general path: what the ASCII path must agree with.
+    fn general(text: &str, settings: &WordSettings) -> Vec<String> {
+        let mut words = Words::default();
+        words.extend_from_any(text, settings);
+        words.iter().map(|word| String::from_utf8(word.to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn english_is_cut_as_unicode_says() {
+        assert_eq!(
+            words(
+                "Can't stop: it's 3.14, 1,000 or snake_case at Example.com. ____ -- end",
+                &UNICODE
+            ),
+            [
+                "can't",
+                "stop",
+                "it's",
+                "3.14",
+                "1,000",
+                "or",
+                "snake_case",
+                "at",
+                "example.com",
+                "end"
+            ]
+        );
+    }
+
+    #[test]
+    fn source_code_keeps_case_and_is_cut_at_dots() {
+        assert_eq!(
+            words("Foo.bar_baz(x1, \"größe\") ___", &CODE),
+            ["Foo", "bar_baz", "x1", "größe"]
+        );
+    }
+
+    #[test]
+    fn scripts_without_spaces_become_ngrams() {
+        assert_eq!(words("近似重複 test", &UNICODE), ["近似", "似重", "重複", "test"]);
+        assert_eq!(words("使用Rust编写", &UNICODE), ["使用", "rust", "编写"]);
+        assert_eq!(words("使用Rust编写", &CODE), ["使用", "Rust", "编写"]);
+        assert_eq!(words("字", &UNICODE), ["字"]);
+        assert_eq!(words("コーヒー", &UNICODE), ["コー", "ーヒ", "ヒー"]);
+        assert!(words("ภาษาไทย", &UNICODE).len() > 3);
+        assert_eq!(words("한국어 문서", &UNICODE), ["한국어", "문서"]);
+        assert_eq!(words("مرحبا بالعالم", &UNICODE).len(), 2);
+    }
+
+    #[test]
+    fn spellings_become_one() {
+        assert_eq!(words("Cafe\u{301} CAFÉ ﬁn", &UNICODE), ["café", "café", "fin"]);
+    }
+
+    #[test]
+    fn nothing_gives_no_words() {
+        for text in ["", " ", "...", "____", "🙂", "\u{301}"] {
+            assert!(words(text, &UNICODE).is_empty(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ascii_path_agrees_with_the_general_one(text in "[ -~\t\n\r]{0,80}") {
+            for settings in [&UNICODE, &CODE] {
+                prop_assert_eq!(words(&text, settings), general(&text, settings));
+            }
+        }
+
+        #[test]
+        fn dense_ascii_agrees_with_the_general_one(text in "[aB1_.,;:' ]{0,30}") {
+            for settings in [&UNICODE, &CODE] {
+                prop_assert_eq!(words(&text, settings), general(&text, settings));
+            }
+        }
+
+        #[test]
+        fn mixed_text_agrees_with_the_general_path(
+            text in "([a-z.']{0,4}| |é|e\u{301}|\u{301}|ﬁ|中文|か|ー|ไทย|’|\u{a0}|´|Ω|🙂|\\PC){0,24}"
+        ) {
+            for settings in [&UNICODE, &CODE] {
+                prop_assert_eq!(words(&text, settings), general(&text, settings));
+            }
+        }
+    }
+}
