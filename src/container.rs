@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::{
     Error, Result,
-    mapped::{MappedWords, map_file},
+    mapped::{MappedBytes, MappedWords, map_file},
 };
 
 const MAGIC: &[u8; 8] = b"LOOKALIK";
@@ -234,6 +234,11 @@ impl<M: DeserializeOwned> Container<M> {
     /// The bytes of a section, if there is one of that name.
     pub(crate) fn bytes(&self, name: &str) -> Option<&[u8]> {
         self.map.get(self.find(name)?)
+    }
+
+    /// A section that outlives this value, if there is one of that name.
+    pub(crate) fn mapped_bytes(&self, name: &str) -> Option<MappedBytes> {
+        MappedBytes::new(self.map.clone(), self.find(name)?)
     }
 
     /// A section as words, which must be `words` many.

@@ -7,9 +7,11 @@ pub mod features;
 pub mod index;
 mod mapped;
 pub mod recipe;
+pub mod sigfile;
 pub mod signature;
 
 pub use document::{Document, Media};
 pub use error::{Error, Result};
 pub use recipe::{Recipe, Signer};
+pub use sigfile::SignatureFile;
 pub use signature::{Signature, Signatures};

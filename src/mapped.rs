@@ -37,3 +37,22 @@ impl MappedWords {
         bytemuck::cast_slice(&self.map[self.bytes.clone()])
     }
 }
+
+/// Bytes of a mapped file.
+#[derive(Debug, Clone)]
+pub(crate) struct MappedBytes {
+    map: Arc<Mmap>,
+    bytes: Range<usize>,
+}
+
+impl MappedBytes {
+    /// The bytes in `bytes` of a mapped file, or nothing if the range is out of the file.
+    pub(crate) fn new(map: Arc<Mmap>, bytes: Range<usize>) -> Option<Self> {
+        map.get(bytes.clone())?;
+        Some(MappedBytes { map, bytes })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.map[self.bytes.clone()]
+    }
+}

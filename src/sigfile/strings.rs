@@ -1,0 +1,46 @@
+//! A column of texts: all bytes in one section, where each ends in another.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+
+use crate::{Result, container::Container, mapped::MappedWords};
+
+/// A column of texts in a mapped file.
+#[derive(Debug, Clone)]
+pub(super) struct Strings {
+    bytes: crate::mapped::MappedBytes,
+    ends: MappedWords,
+}
+
+/// The names of a column's two sections.
+pub(super) fn ends_of(name: &str) -> &'static str {
+    match name {
+        "ids" => "id_ends",
+        _ => "payload_ends",
+    }
+}
+
+impl Strings {
+    /// The column `name` of `rows` texts, if the file has it.
+    pub(super) fn open<M: DeserializeOwned>(
+        container: &Container<M>,
+        name: &str,
+        rows: usize,
+    ) -> Result<Option<Self>> {
+        let Some(bytes) = container.mapped_bytes(name) else { return Ok(None) };
+        let ends = container.words(ends_of(name), rows)?;
+        let last = ends.as_slice().last().copied().unwrap_or(0);
+        if !ends.as_slice().is_sorted() || last != bytes.as_slice().len() as u64 {
+            return Err(container.damaged(ends_of(name), "does not fit the texts that it cuts"));
+        }
+        Ok(Some(Strings { bytes, ends }))
+    }
+
+    /// The text of a row.
+    pub(super) fn get(&self, row: usize) -> Cow<'_, str> {
+        let ends = self.ends.as_slice();
+        let start = if row == 0 { 0 } else { ends[row - 1] };
+        String::from_utf8_lossy(&self.bytes.as_slice()[start as usize..ends[row] as usize])
+    }
+}
