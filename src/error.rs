@@ -55,6 +55,22 @@ pub enum Error {
         given: String,
     },
 
+    /// Instructions that are unknown, or that this CPU does not have.
+    #[error("`LOOKALIKE_SIMD={given}`: this CPU has {available}")]
+    Simd {
+        /// What was asked for.
+        given: String,
+        /// What could be asked for, best first.
+        available: String,
+    },
+
+    /// More rows than an index can number.
+    #[error("{rows} rows are more than the {} that an index can number", u32::MAX)]
+    TooManyRows {
+        /// How many there are.
+        rows: usize,
+    },
+
     /// A line of hexadecimal digits that is no signature.
     #[error("`{text}` is not a signature: {problem}")]
     Hex {

@@ -1,14 +1,40 @@
 //! lookalike turns documents into signatures and finds, exactly and fast, those whose signatures are a few bits apart.
+//!
+//! ```
+//! use lookalike::{Recipe, Signer, Signatures, index::{Answers, Index, Scan}, recipe::Scratch};
+//!
+//! let signer = Signer::new(Recipe::named("text").unwrap(), None)?;
+//! let mut scratch = Scratch::default();
+//! let mut sign = |text| signer.sign_text(text, &mut scratch).expect("enough words").signature;
+//!
+//! let mut stored = Signatures::new(256)?;
+//! stored.push(&sign("The harbour reopened on Monday after a storm had closed it for two days."))?;
+//! stored.push(&sign("Potatoes are planted in spring, as soon as the ground can be worked."))?;
+//!
+//! let query = sign("The harbour reopened on Monday after the storm had closed it for two days.");
+//! let mut found = Answers::new();
+//! Scan::new(&stored)?.within(&query.into(), 80, &mut found)?;
+//! assert_eq!(found.of(0)[0].row, 0);
+//! assert_eq!(found.of(0).len(), 1);
+//! # Ok::<(), lookalike::Error>(())
+//! ```
+//!
+//! A [`Document`] has [`features`]; a [`Recipe`] says which and how they become a [`Signature`]; [`Signatures`] are
+//! kept in a [`SignatureFile`] and asked through an [`index`]. A room uses only the rooms above it:
+//! [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`], [`index`], [`search`], [`verify`].
 
 mod container;
 pub mod document;
 mod error;
 pub mod features;
+pub mod hamming;
 pub mod index;
 mod mapped;
 pub mod recipe;
+pub mod search;
 pub mod sigfile;
 pub mod signature;
+pub mod verify;
 
 pub use document::{Document, Media};
 pub use error::{Error, Result};

@@ -159,6 +159,9 @@ impl Words {
     ) {
         let mut run = 0..0;
         for (start, word) in words {
+            // Unicode lets a mark that follows a space take the space along.
+            let start = start + word.len() - word.trim_start().len();
+            let word = word.trim_start();
             let spaceless = word.chars().next().is_some_and(is_spaceless);
             if !spaceless || start != run.end {
                 self.push_ngrams(&text[run], settings.spaceless);
@@ -415,6 +418,7 @@ mod tests {
     #[test]
     fn spellings_become_one() {
         assert_eq!(words("Cafe\u{301} CAFÉ ﬁn", &UNICODE), ["café", "café", "fin"]);
+        assert_eq!(words("a\u{a0}\u{11d3c}", &UNICODE), ["a", "\u{11d3c}"]);
     }
 
     #[test]

@@ -1,0 +1,311 @@
+//! Hamming distances between rows of words: how many bits differ, and which rows are within a threshold?
+//!
+//! [`kernel`] chooses once the best instructions that this CPU has (AVX-512 or AVX2, NEON, or plain words), unless the
+//! environment variable `LOOKALIKE_SIMD` names others. This is the only room where search code needs `unsafe`. A level is a value that only its `detect` makes: having one is the proof that its instructions exist.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod scalar;
+mod sliced;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::OnceLock};
+
+use crate::{Error, Result};
+
+pub use sliced::Match;
+
+/// The environment variable that forces a level.
+pub const VARIABLE: &str = "LOOKALIKE_SIMD";
+
+/// The kernels, compiled for one set of instructions.
+trait Level: Copy {
+    type Lanes: sliced::Lanes<Proof = Self>;
+
+    fn distance(self, a: &[u64], b: &[u64]) -> u32;
+    fn distances(self, query: &[u64], rows: &[u64], out: &mut [u32]);
+    fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]);
+    fn slice_step(self, block: &mut sliced::Block<'_, Self::Lanes>);
+    fn within_sliced(self, task: sliced::Task<'_>);
+}
+
+/// Compiles the kernels for a level: the same code, with that level's instructions, and its own `within`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! compile_level {
+    ($level:ident, $lanes:ty, $features:literal) => {
+        impl crate::hamming::Level for $level {
+            type Lanes = $lanes;
+
+            fn distance(self, a: &[u64], b: &[u64]) -> u32 {
+                #[target_feature(enable = $features)]
+                fn run(a: &[u64], b: &[u64]) -> u32 {
+                    scalar::distance(a, b)
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(a, b) }
+            }
+
+            fn distances(self, query: &[u64], rows: &[u64], out: &mut [u32]) {
+                #[target_feature(enable = $features)]
+                fn run(query: &[u64], rows: &[u64], out: &mut [u32]) {
+                    scalar::distances(query, rows, out);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(query, rows, out) }
+            }
+
+            fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
+                #[target_feature(enable = $features)]
+                fn run(query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
+                    within(query, rows, threshold, masks);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(query, rows, threshold, masks) }
+            }
+
+            fn slice_step(self, block: &mut sliced::Block<'_, $lanes>) {
+                #[target_feature(enable = $features)]
+                fn run(level: $level, block: &mut sliced::Block<'_, $lanes>) {
+                    block.slice_step(level);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, block) }
+            }
+
+            fn within_sliced(self, task: sliced::Task<'_>) {
+                #[target_feature(enable = $features)]
+                fn run(level: $level, task: sliced::Task<'_>) {
+                    task.run(level);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, task) }
+            }
+        }
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use compile_level;
+
+/// The kernels of one level.
+#[derive(Clone, Copy)]
+pub struct Kernel(Chosen);
+
+#[derive(Clone, Copy)]
+enum Chosen {
+    Scalar(scalar::Scalar),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512),
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon),
+}
+
+/// Calls a method of the chosen level.
+macro_rules! chosen {
+    ($kernel:expr, $level:ident => $call:expr) => {
+        match $kernel.0 {
+            Chosen::Scalar($level) => $call,
+            #[cfg(target_arch = "x86_64")]
+            Chosen::Avx2($level) => $call,
+            #[cfg(target_arch = "x86_64")]
+            Chosen::Avx512($level) => $call,
+            #[cfg(target_arch = "aarch64")]
+            Chosen::Neon($level) => $call,
+        }
+    };
+}
+
+/// The kernel for this process: the best that the CPU has, or the one that `LOOKALIKE_SIMD` names.
+pub fn kernel() -> Result<Kernel> {
+    static KERNEL: OnceLock<Result<Kernel, String>> = OnceLock::new();
+    let chosen = KERNEL.get_or_init(|| match std::env::var_os(VARIABLE) {
+        None => Ok(Kernel::best()),
+        Some(name) => {
+            let name = name.to_string_lossy().into_owned();
+            Kernel::named(&name).ok_or(name)
+        }
+    });
+    chosen.clone().map_err(|given| Error::Simd { given, available: Kernel::names() })
+}
+
+impl Kernel {
+    /// All that this CPU has, best first.
+    pub fn available() -> impl Iterator<Item = Kernel> {
+        [
+            #[cfg(target_arch = "x86_64")]
+            avx512::Avx512::detect().map(Chosen::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            avx2::Avx2::detect().map(Chosen::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            neon::Neon::detect().map(Chosen::Neon),
+            Some(Chosen::Scalar(scalar::Scalar)),
+        ]
+        .into_iter()
+        .flatten()
+        .map(Kernel)
+    }
+
+    fn best() -> Kernel {
+        Kernel::available().next().expect("plain words are always there")
+    }
+
+    fn named(name: &str) -> Option<Kernel> {
+        Kernel::available().find(|kernel| kernel.name() == name)
+    }
+
+    fn names() -> String {
+        Kernel::available().map(Kernel::name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The name, as `LOOKALIKE_SIMD` takes it.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Chosen::Scalar(_) => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Chosen::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Chosen::Avx512(_) => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Chosen::Neon(_) => "neon",
+        }
+    }
+
+    /// How many bits of two rows differ.
+    pub fn distance(self, a: &[u64], b: &[u64]) -> u32 {
+        assert_eq!(a.len(), b.len(), "rows of one width");
+        chosen!(self, level => level.distance(a, b))
+    }
+
+    /// The distance of each row to the query.
+    pub fn distances(self, query: &[u64], rows: &[u64], out: &mut [u32]) {
+        assert_eq!(rows.len(), query.len() * out.len(), "one distance for each row");
+        chosen!(self, level => level.distances(query, rows, out))
+    }
+
+    /// The rows within the threshold (inclusive) of one query: bit `i` of mask `m` is row `64 m + i`. Bits past the
+    /// last row are zero.
+    pub fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
+        assert_eq!(rows.len() % query.len(), 0, "whole rows");
+        assert_eq!(masks.len(), (rows.len() / query.len()).div_ceil(64), "a mask for 64 rows");
+        chosen!(self, level => level.within(query, rows, threshold, masks))
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kernel({})", self.name())
+    }
+}
+
+/// A batch of queries, made ready once.
+#[derive(Debug, Clone)]
+pub struct Batch<'a> {
+    words: &'a [u64],
+    stride: usize,
+    patterns: Option<sliced::Patterns>,
+}
+
+/// From so many queries on, turning rows on their side pays: measured at 64 to 1024 bits.
+const SLICED_FROM: usize = 8;
+
+impl<'a> Batch<'a> {
+    /// A batch of queries of `stride` words each.
+    pub fn new(words: &'a [u64], stride: usize) -> Self {
+        assert!((1..=64).contains(&stride), "a width from 32 to 4096 bits");
+        assert_eq!(words.len() % stride, 0, "whole rows");
+        let sliced = words.len() / stride >= SLICED_FROM;
+        let patterns = sliced.then(|| sliced::Patterns::new(words, stride));
+        Batch { words, stride, patterns }
+    }
+
+    /// The words of a query.
+    pub fn query(&self, query: usize) -> &'a [u64] {
+        &self.words[query * self.stride..][..self.stride]
+    }
+
+    /// How many queries there are.
+    pub fn len(&self) -> usize {
+        self.words.len() / self.stride
+    }
+
+    /// Whether there are no queries.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+/// Memory that a scan reuses from block to block.
+#[derive(Debug, Clone, Default)]
+pub struct Workspace {
+    sliced: sliced::Workspace,
+    masks: Vec<u64>,
+}
+
+impl Kernel {
+    /// How many rows at a time suit a batch: they stay in the cache while all queries pass.
+    pub fn block_rows(self, batch: &Batch<'_>) -> usize {
+        match batch.patterns {
+            Some(_) => chosen!(self, level => block_rows(level)),
+            None => (BLOCK_BYTES / 8 / batch.stride).next_multiple_of(64),
+        }
+    }
+
+    /// The rows within the threshold (inclusive) of each query of a batch, added to `found`. A query without a
+    /// threshold is left out.
+    pub fn within_batch(
+        self,
+        batch: &Batch<'_>,
+        rows: &[u64],
+        thresholds: &[Option<u32>],
+        workspace: &mut Workspace,
+        found: &mut Vec<Match>,
+    ) {
+        assert_eq!(thresholds.len(), batch.len(), "a threshold for each query");
+        let stride = batch.stride;
+        assert_eq!(rows.len() % stride, 0, "whole rows");
+        match &batch.patterns {
+            Some(patterns) => {
+                let workspace = &mut workspace.sliced;
+                let task = sliced::Task { patterns, rows, stride, thresholds, workspace, found };
+                chosen!(self, level => level.within_sliced(task));
+            }
+            None => self.within_each(batch, rows, thresholds, &mut workspace.masks, found),
+        }
+    }
+
+    /// The same for a few queries, one after the other.
+    fn within_each(
+        self,
+        batch: &Batch<'_>,
+        rows: &[u64],
+        thresholds: &[Option<u32>],
+        masks: &mut Vec<u64>,
+        found: &mut Vec<Match>,
+    ) {
+        masks.resize((rows.len() / batch.stride).div_ceil(64), 0);
+        for (query, threshold) in thresholds.iter().enumerate() {
+            let Some(threshold) = *threshold else { continue };
+            self.within(batch.query(query), rows, threshold, masks);
+            let matches = masks.iter().enumerate().filter(|(_, mask)| **mask != 0);
+            found.extend(matches.map(|(i, &mask)| Match {
+                query: query as u32,
+                start: i as u32 * 64,
+                mask,
+            }));
+        }
+    }
+}
+
+/// Rows for a few queries: half of a small first-level cache.
+const BLOCK_BYTES: usize = 16 << 10;
+
+fn block_rows<L: Level>(_: L) -> usize {
+    sliced::block_rows::<L::Lanes>()
+}

@@ -1,0 +1,88 @@
+//! NEON: 128 bits at a time.
+
+use std::arch::aarch64::*;
+
+use super::{compile_level, scalar, sliced};
+
+/// Proof that this CPU has NEON; only `detect` makes one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Neon(());
+
+impl Neon {
+    pub(super) fn detect() -> Option<Self> {
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon(()))
+    }
+}
+
+compile_level!(Neon, Quad, "neon");
+
+/// The compiler counts ones with NEON's own instruction, so the definition serves.
+#[inline]
+#[target_feature(enable = "neon")]
+fn within(query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
+    scalar::within(query, rows, threshold, masks);
+}
+
+/// 128 bits. Only made with a `Neon` at hand.
+#[derive(Clone, Copy)]
+pub(super) struct Quad(uint64x2_t);
+
+impl sliced::Lanes for Quad {
+    type Proof = Neon;
+    type Words = [u64; 2];
+
+    #[inline(always)]
+    fn load(_: Neon, words: &[u64; 2]) -> Self {
+        // SAFETY: the proof is given; two words are read.
+        Quad(unsafe { vld1q_u64(words.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn store(self, words: &mut [u64; 2]) {
+        // SAFETY: `self` proves NEON; two words are written.
+        unsafe { vst1q_u64(words.as_mut_ptr(), self.0) }
+    }
+
+    #[inline(always)]
+    fn splat(_: Neon, word: u64) -> Self {
+        // SAFETY: the proof is given.
+        Quad(unsafe { vdupq_n_u64(word) })
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { vandq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { vorrq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { veorq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn shift_left(self, by: u32) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { vshlq_u64(self.0, vdupq_n_s64(i64::from(by))) })
+    }
+
+    /// NEON shifts right by shifting left by a negative number.
+    #[inline(always)]
+    fn shift_right(self, by: u32) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { vshlq_u64(self.0, vdupq_n_s64(-i64::from(by))) })
+    }
+
+    #[inline(always)]
+    fn is_ones(self) -> bool {
+        // SAFETY: `self` proves NEON.
+        unsafe { vminvq_u32(vreinterpretq_u32_u64(self.0)) == u32::MAX }
+    }
+}

@@ -1,0 +1,163 @@
+//! Every level that this CPU has, against the simplest loops.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Deterministic words that look random (splitmix64).
+fn words(seed: u64, count: usize) -> Vec<u64> {
+    let mix = |i: u64| {
+        let mut z = (seed ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    (0..count as u64).map(mix).collect()
+}
+
+/// Rows of `bits` bits at every distance from the first: row `i` differs from it in about `i / rows` of the bits.
+fn rows(seed: u64, bits: usize, count: usize) -> Vec<u64> {
+    let stride = bits.div_ceil(64);
+    let base = words(seed, stride);
+    let noise = words(seed + 1, bits * count);
+    let mut rows = Vec::new();
+    for row in 0..count {
+        let mut words = base.clone();
+        for bit in 0..bits {
+            let flip = noise[row * bits + bit] % count as u64 <= row as u64 && row > 0;
+            words[bit / 64] ^= u64::from(flip) << (63 - bit % 64);
+        }
+        if bits % 64 != 0 {
+            words[stride - 1] &= !0 << (64 - bits % 64);
+        }
+        rows.extend(words);
+    }
+    rows
+}
+
+fn naive_distance(a: &[u64], b: &[u64]) -> u32 {
+    let bits = |row: &[u64], bit: usize| row[bit / 64] >> (bit % 64) & 1;
+    (0..a.len() * 64).map(|bit| u32::from(bits(a, bit) != bits(b, bit))).sum()
+}
+
+/// Every (query, row) within the thresholds, query by query.
+fn naive_within(
+    queries: &[u64],
+    rows: &[u64],
+    stride: usize,
+    at: &[Option<u32>],
+) -> Vec<[usize; 2]> {
+    let mut found = Vec::new();
+    for (q, query) in queries.chunks(stride).enumerate() {
+        for (r, row) in rows.chunks(stride).enumerate() {
+            if at[q].is_some_and(|threshold| naive_distance(query, row) <= threshold) {
+                found.push([q, r]);
+            }
+        }
+    }
+    found
+}
+
+fn batch_within(
+    kernel: Kernel,
+    batch: &Batch<'_>,
+    rows: &[u64],
+    at: &[Option<u32>],
+) -> Vec<[usize; 2]> {
+    let mut found = Vec::new();
+    kernel.within_batch(batch, rows, at, &mut Workspace::default(), &mut found);
+    let pairs = |matched: Match| matched.rows().map(move |row| [matched.query as usize, row]);
+    let mut found: Vec<_> = found.into_iter().flat_map(pairs).collect();
+    found.sort_unstable();
+    found
+}
+
+/// The thresholds where mistakes live: the ends, and on both sides of a power of two.
+fn threshold(bits: u32, choice: u32) -> Option<u32> {
+    let near_power = (1 << (choice % 13)) as u32;
+    match choice % 5 {
+        0 => None,
+        1 => Some(choice % (bits + 1)),
+        2 => Some(near_power.min(bits)),
+        3 => Some((near_power - 1).min(bits)),
+        _ => [Some(0), Some(bits), Some(bits - 1), Some(u32::MAX)][choice as usize / 5 % 4],
+    }
+}
+
+fn check(bits: usize, count: usize, queries: usize, start: usize, seed: u64) {
+    let stride = bits.div_ceil(64);
+    // Starting at any word, rows are aligned to words and no more.
+    let padded = [vec![0; start], rows(seed, bits, count)].concat();
+    let rows = &padded[start..];
+    let asked = self::rows(seed, bits, queries.max(2))[..queries * stride].to_vec();
+    let choices = words(seed + 2, queries);
+    let at: Vec<_> = choices.iter().map(|&c| threshold(bits as u32, c as u32 >> 8)).collect();
+    let expected = naive_within(&asked, rows, stride, &at);
+    for kernel in Kernel::available() {
+        let batch = Batch::new(&asked, stride);
+        assert_eq!(batch_within(kernel, &batch, rows, &at), expected, "{kernel:?}, {bits} bits");
+        for (query, at) in asked.chunks(stride).zip(&at) {
+            check_one(kernel, query, rows, at.unwrap_or(0));
+        }
+    }
+}
+
+fn check_one(kernel: Kernel, query: &[u64], rows: &[u64], threshold: u32) {
+    let expected: Vec<_> = rows.chunks(query.len()).map(|row| naive_distance(query, row)).collect();
+    let mut out = vec![7; expected.len()];
+    kernel.distances(query, rows, &mut out);
+    assert_eq!(out, expected, "{kernel:?}, distances");
+    let mut masks = vec![7; expected.len().div_ceil(64)];
+    kernel.within(query, rows, threshold, &mut masks);
+    for (row, &distance) in expected.iter().enumerate() {
+        let bit = masks[row / 64] >> (row % 64) & 1 == 1;
+        assert_eq!(bit, distance <= threshold, "{kernel:?}, row {row} at {distance}");
+        assert_eq!(kernel.distance(query, &rows[row * query.len()..][..query.len()]), distance);
+    }
+    let ones: u32 = masks.iter().map(|mask| mask.count_ones()).sum();
+    let near = expected.iter().filter(|distance| **distance <= threshold).count();
+    assert_eq!(ones as usize, near, "{kernel:?}, bits past the last row");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_level_agrees_with_simple_loops(
+        bits in (4usize..=40).prop_map(|bytes| bytes * 8),
+        count in 0usize..200,
+        queries in 0usize..20,
+        start in 0usize..8,
+        seed in any::<u32>(),
+    ) {
+        check(bits, count, queries, start, seed.into());
+    }
+
+    #[test]
+    fn a_mask_gives_its_rows_in_order(mask: u64, start in 0u32..1000) {
+        let rows: Vec<_> = Match { query: 0, start, mask }.rows().collect();
+        let expected = (0..64).filter(|bit| mask >> bit & 1 == 1);
+        prop_assert_eq!(rows, expected.map(|bit| start as usize + bit).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn every_level_agrees_at_every_width() {
+    for bits in (32..=4096).step_by(8) {
+        check(bits, 5, if bits % 16 == 0 { 9 } else { 2 }, bits / 8 % 8, bits as u64);
+    }
+}
+
+#[test]
+fn every_level_agrees_across_blocks() {
+    for bits in [64, 128, 256, 512, 1024, 72] {
+        check(bits, 1101, 11, 1, 5);
+    }
+}
+
+#[test]
+fn a_level_that_is_not_there_is_not_found() {
+    assert!(Kernel::named("avx9").is_none() && Kernel::named("").is_none());
+    assert_eq!(Kernel::named("scalar").map(Kernel::name), Some("scalar"));
+    assert_eq!(Kernel::available().last().map(Kernel::name), Some("scalar"));
+}

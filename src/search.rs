@@ -1,0 +1,74 @@
+//! Searcher: a signature file and an index over it; queries in, hits with ids out.
+
+use std::{borrow::Cow, ops::Range};
+
+use crate::{
+    Result, SignatureFile, Signatures,
+    index::{Answers, Index, Neighbor, Promise, Scan},
+};
+
+/// What is asked about each query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Every row at distance <= the radius.
+    Within(u32),
+    /// One row at distance <= the radius, if there is one.
+    First(u32),
+    /// The so many nearest rows.
+    Nearest(usize),
+}
+
+/// A row found, with what belongs to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit<'a> {
+    /// The id of the document.
+    pub id: Cow<'a, str>,
+    /// How many bits differ.
+    pub distance: u32,
+    /// The row's number.
+    pub row: u32,
+    /// The bytes of the document's text that match, if documents were cut into passages.
+    pub passage: Option<Range<u64>>,
+    /// The document's other fields, as JSON, if they were kept.
+    pub payload: Option<Cow<'a, str>>,
+}
+
+/// Answers questions about one signature file.
+#[derive(Debug)]
+pub struct Searcher<'a> {
+    file: &'a SignatureFile,
+    index: Scan<'a>,
+}
+
+impl<'a> Searcher<'a> {
+    /// A searcher that scans every row.
+    pub fn new(file: &'a SignatureFile) -> Result<Self> {
+        Ok(Searcher { file, index: Scan::new(file.signatures())? })
+    }
+
+    /// Asks the question about each query; a hit is made of each neighbor with [`hit`](Self::hit).
+    pub fn ask(
+        &self,
+        queries: &Signatures,
+        question: Question,
+        found: &mut Answers,
+    ) -> Result<Promise> {
+        match question {
+            Question::Within(radius) => self.index.within(queries, radius, found),
+            Question::First(radius) => self.index.first(queries, radius, found),
+            Question::Nearest(k) => self.index.nearest(queries, k, found),
+        }
+    }
+
+    /// What belongs to a neighbor.
+    pub fn hit(&self, neighbor: Neighbor) -> Hit<'a> {
+        let row = neighbor.row as usize;
+        Hit {
+            id: self.file.id(row),
+            distance: neighbor.distance,
+            row: neighbor.row,
+            passage: self.file.passage(row),
+            payload: self.file.payload(row),
+        }
+    }
+}
