@@ -232,11 +232,6 @@ impl<M: DeserializeOwned> Container<M> {
     }
 
     /// The bytes of a section, if there is one of that name.
-    pub(crate) fn bytes(&self, name: &str) -> Option<&[u8]> {
-        self.map.get(self.find(name)?)
-    }
-
-    /// A section that outlives this value, if there is one of that name.
     pub(crate) fn mapped_bytes(&self, name: &str) -> Option<MappedBytes> {
         MappedBytes::new(self.map.clone(), self.find(name)?)
     }

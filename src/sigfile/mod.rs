@@ -8,14 +8,14 @@ pub mod npy;
 mod strings;
 mod writer;
 
-use std::{borrow::Cow, ops::Range, path::Path};
+use std::{borrow::Cow, fs::File, io::BufReader, ops::Range, path::Path};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Recipe, Result, Signatures,
+    Error, Recipe, Result, Signatures,
     container::{self, Container},
-    mapped::MappedWords,
+    mapped::{MappedBytes, MappedWords},
     signature::{check_width, words_for},
 };
 use strings::Strings;
@@ -35,14 +35,16 @@ struct About {
     unsigned: u64,
 }
 
-/// An open signature file, memory-mapped.
+/// Signatures with what belongs to each row: an open file of ours, memory-mapped, or signatures from elsewhere.
 #[derive(Debug, Clone)]
 pub struct SignatureFile {
-    container: Container<About>,
     signatures: Signatures,
+    recipe: Option<Recipe>,
+    unsigned: u64,
     ids: Option<Strings>,
     payloads: Option<Strings>,
     passages: Option<MappedWords>,
+    margins: Option<MappedBytes>,
 }
 
 /// Whether a file begins like one of ours.
@@ -51,34 +53,65 @@ pub fn is_ours(path: &Path) -> bool {
 }
 
 impl SignatureFile {
-    /// Opens a file and checks every byte of it against its checksums.
+    /// Opens a file of signatures: one of ours, or `.npy`, or hexadecimal lines (`.hex`), by its suffix.
     pub fn open(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|suffix| suffix.to_str()) {
+            Some("npy") => Ok(SignatureFile::foreign(npy::read(path)?, None)),
+            Some("hex") => {
+                let file = File::open(path).map_err(|error| Error::io(path, error))?;
+                let lines = hex::read(path, BufReader::new(file))?;
+                Ok(SignatureFile::foreign(lines.signatures, lines.ids))
+            }
+            _ => SignatureFile::open_ours(path),
+        }
+    }
+
+    /// Signatures that we did not make, with their ids if they have any.
+    pub fn foreign(signatures: Signatures, ids: Option<Vec<String>>) -> Self {
+        let ids = ids.map(Strings::Owned);
+        SignatureFile {
+            signatures,
+            recipe: None,
+            unsigned: 0,
+            ids,
+            payloads: None,
+            passages: None,
+            margins: None,
+        }
+    }
+
+    /// Opens a file of ours and checks every byte of it against its checksums.
+    fn open_ours(path: &Path) -> Result<Self> {
         let container: Container<About> = Container::open(path, KIND)?;
-        let bits = check_width(container.about.bits as usize)?;
-        let rows = usize::try_from(container.about.rows).ok();
+        let about = &container.about;
+        let bits = check_width(about.bits as usize)?;
+        let rows = usize::try_from(about.rows).ok();
         let words = rows.and_then(|rows| rows.checked_mul(words_for(bits)));
         let (Some(rows), Some(words)) = (rows, words) else {
-            return Err(
-                container.damaged("signatures", "has more rows than this machine can address")
-            );
+            return Err(container.damaged("signatures", "has more rows than fit into memory"));
         };
-        let signatures = Signatures::from_mapped(bits, container.words("signatures", words)?);
-        if let Some(recipe) = &container.about.recipe
-            && container.about.recipe_hash.as_ref() != Some(&recipe.hash())
-        {
+        if about.recipe.as_ref().map(Recipe::hash) != about.recipe_hash {
             return Err(
                 container.damaged("signatures", "has a recipe that does not match its hash")
             );
         }
-        let margins = container.bytes("margins").map(<[u8]>::len);
-        if margins.is_some_and(|length| Some(length) != rows.checked_mul(bits as usize)) {
+        let margins = container.mapped_bytes("margins");
+        let right = |margins: &MappedBytes| {
+            Some(margins.as_slice().len()) == rows.checked_mul(bits as usize)
+        };
+        if !margins.as_ref().is_none_or(right) {
             return Err(container.damaged("margins", "does not have a byte for each bit"));
         }
-        let has_passages = container.bytes("passages").is_some();
-        let passages = has_passages.then(|| container.words("passages", rows * 2)).transpose()?;
-        let ids = Strings::open(&container, "ids", rows)?;
-        let payloads = Strings::open(&container, "payloads", rows)?;
-        Ok(SignatureFile { signatures, ids, payloads, passages, container })
+        let has_passages = container.mapped_bytes("passages").is_some();
+        Ok(SignatureFile {
+            signatures: Signatures::from_mapped(bits, container.words("signatures", words)?),
+            recipe: about.recipe.clone(),
+            unsigned: about.unsigned,
+            ids: Strings::open(&container, "ids", rows)?,
+            payloads: Strings::open(&container, "payloads", rows)?,
+            passages: has_passages.then(|| container.words("passages", rows * 2)).transpose()?,
+            margins,
+        })
     }
 
     /// The signatures, row by row.
@@ -88,17 +121,12 @@ impl SignatureFile {
 
     /// The recipe that made them, if we know it.
     pub fn recipe(&self) -> Option<&Recipe> {
-        self.container.about.recipe.as_ref()
+        self.recipe.as_ref()
     }
 
     /// How many documents had too few features for a signature.
     pub fn unsigned(&self) -> u64 {
-        self.container.about.unsigned
-    }
-
-    /// Whether rows have ids of their own.
-    pub fn has_ids(&self) -> bool {
-        self.ids.is_some()
+        self.unsigned
     }
 
     /// The id of a row: that of its document, or the row's number if there is none.
@@ -112,7 +140,7 @@ impl SignatureFile {
     /// How weak each bit of a row is, in a byte each.
     pub fn margins(&self, row: usize) -> Option<&[u8]> {
         let bits = self.signatures.bits() as usize;
-        Some(&self.container.bytes("margins")?[row * bits..(row + 1) * bits])
+        Some(&self.margins.as_ref()?.as_slice()[row * bits..(row + 1) * bits])
     }
 
     /// Which bytes of its document's text a row is the signature of, if documents were cut into passages.
@@ -130,7 +158,7 @@ impl SignatureFile {
     pub fn columns(&self) -> Columns {
         Columns {
             ids: self.ids.is_some(),
-            margins: self.container.bytes("margins").is_some(),
+            margins: self.margins.is_some(),
             passages: self.passages.is_some(),
             payloads: self.payloads.is_some(),
         }

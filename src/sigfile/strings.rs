@@ -4,13 +4,19 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-use crate::{Result, container::Container, mapped::MappedWords};
+use crate::{
+    Result,
+    container::Container,
+    mapped::{MappedBytes, MappedWords},
+};
 
-/// A column of texts in a mapped file.
+/// A column of texts.
 #[derive(Debug, Clone)]
-pub(super) struct Strings {
-    bytes: crate::mapped::MappedBytes,
-    ends: MappedWords,
+pub(super) enum Strings {
+    /// In a mapped file.
+    Mapped { bytes: MappedBytes, ends: MappedWords },
+    /// In memory.
+    Owned(Vec<String>),
 }
 
 /// The names of a column's two sections.
@@ -34,13 +40,16 @@ impl Strings {
         if !ends.as_slice().is_sorted() || last != bytes.as_slice().len() as u64 {
             return Err(container.damaged(ends_of(name), "does not fit the texts that it cuts"));
         }
-        Ok(Some(Strings { bytes, ends }))
+        Ok(Some(Strings::Mapped { bytes, ends }))
     }
 
     /// The text of a row.
     pub(super) fn get(&self, row: usize) -> Cow<'_, str> {
-        let ends = self.ends.as_slice();
+        let (bytes, ends) = match self {
+            Strings::Mapped { bytes, ends } => (bytes.as_slice(), ends.as_slice()),
+            Strings::Owned(texts) => return Cow::Borrowed(&texts[row]),
+        };
         let start = if row == 0 { 0 } else { ends[row - 1] };
-        String::from_utf8_lossy(&self.bytes.as_slice()[start as usize..ends[row] as usize])
+        String::from_utf8_lossy(&bytes[start as usize..ends[row] as usize])
     }
 }
