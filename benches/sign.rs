@@ -68,7 +68,7 @@ fn main() {
 fn read_texts() -> Vec<String> {
     let corpus =
         std::env::args().skip(1).find(|argument| !argument.starts_with("--")).map(PathBuf::from);
-    let sample = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/news.jsonl");
+    let sample = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/docs.jsonl");
     let path = corpus.clone().unwrap_or(sample);
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut texts = Vec::new();

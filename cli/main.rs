@@ -1,5 +1,21 @@
-//! The `lookalike` program.
+//! The `lookalike` program: documents to signatures, and those that look alike.
+//!
+//! Data goes to standard output, talk and progress to standard error. Exit codes: 0 found or done, 1 nothing found,
+//! 2 error, 3 done but some records were skipped.
 
+mod commands;
+mod failure;
 mod input;
+mod output;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = commands::Cli::parse();
+    match cli.run() {
+        Ok(outcome) => outcome.into(),
+        Err(error) => failure::report(&error),
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{compile_level, scalar, sliced};
+use super::{compile_level, direct, lanes::Lanes, sliced};
 
 /// Proof that this CPU has AVX2 and the bit instructions of its time; only `detect` makes one.
 #[derive(Debug, Clone, Copy)]
@@ -20,62 +20,11 @@ impl Avx2 {
 
 compile_level!(Avx2, Ymm, "avx2,bmi1,bmi2,popcnt");
 
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn within(query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
-    if let [query] = query {
-        within_one_word(*query, rows, threshold, masks);
-    } else {
-        scalar::within(query, rows, threshold, masks);
-    }
-}
-
-/// Rows of one word: four rows a vector.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn within_one_word(query: u64, rows: &[u64], threshold: u32, masks: &mut [u64]) {
-    let (blocks, rest) = rows.as_chunks::<64>();
-    for (block, mask) in blocks.iter().zip(&mut *masks) {
-        *mask = mask_of_64(query, block, threshold);
-    }
-    scalar::within(&[query], rest, threshold, &mut masks[blocks.len()..]);
-}
-
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn mask_of_64(query: u64, rows: &[u64; 64], threshold: u32) -> u64 {
-    let query = _mm256_set1_epi64x(query as i64);
-    let threshold = _mm256_set1_epi64x(i64::from(threshold));
-    let mut mask = 0;
-    for (i, rows) in rows.as_chunks::<4>().0.iter().enumerate() {
-        // SAFETY: four words are 32 bytes; the load may be unaligned.
-        let rows = unsafe { _mm256_loadu_si256(rows.as_ptr().cast()) };
-        let counts = count_bytes(_mm256_xor_si256(rows, query));
-        let distances = _mm256_sad_epu8(counts, _mm256_setzero_si256());
-        let over =
-            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(distances, threshold)));
-        mask |= (over as u64) << (4 * i);
-    }
-    !mask
-}
-
-/// The number of ones in each byte: two look-ups of four bits each.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn count_bytes(bytes: __m256i) -> __m256i {
-    let ones =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
-    let nibble = _mm256_set1_epi8(0x0f);
-    let low = _mm256_and_si256(bytes, nibble);
-    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), nibble);
-    _mm256_add_epi8(_mm256_shuffle_epi8(ones, low), _mm256_shuffle_epi8(ones, high))
-}
-
 /// 256 bits. Only made with an `Avx2` at hand.
 #[derive(Clone, Copy)]
 pub(super) struct Ymm(__m256i);
 
-impl sliced::Lanes for Ymm {
+impl Lanes for Ymm {
     type Proof = Avx2;
     type Words = [u64; 4];
 
@@ -131,5 +80,52 @@ impl sliced::Lanes for Ymm {
     fn is_ones(self) -> bool {
         // SAFETY: `self` proves AVX2.
         unsafe { _mm256_testc_si256(self.0, _mm256_set1_epi64x(-1)) == 1 }
+    }
+
+    /// In each byte, by looking up four bits at a time.
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Ymm(unsafe {
+            let ones = _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+            let ones = _mm256_broadcastsi128_si256(ones);
+            let four = _mm256_set1_epi8(0x0f);
+            let low = _mm256_and_si256(self.0, four);
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(self.0), four);
+            _mm256_add_epi8(_mm256_shuffle_epi8(ones, low), _mm256_shuffle_epi8(ones, high))
+        })
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Ymm(unsafe { _mm256_add_epi8(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn totals(self) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Ymm(unsafe { _mm256_sad_epu8(self.0, _mm256_setzero_si256()) })
+    }
+
+    #[inline(always)]
+    fn pair_sums(self, other: Self) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Ymm(unsafe {
+            let low = _mm256_unpacklo_epi64(self.0, other.0);
+            let high = _mm256_unpackhi_epi64(self.0, other.0);
+            // The sums come as self, other, self, other.
+            _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_add_epi64(low, high))
+        })
+    }
+
+    #[inline(always)]
+    fn at_most(self, threshold: u32) -> u64 {
+        // SAFETY: `self` proves AVX2.
+        let over = unsafe {
+            let threshold = _mm256_set1_epi64x(i64::from(threshold));
+            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(self.0, threshold)))
+        };
+        over as u64 ^ 0b1111
     }
 }

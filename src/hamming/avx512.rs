@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{compile_level, scalar, sliced};
+use super::{compile_level, direct, lanes::Lanes, sliced};
 
 /// Proof that this CPU has AVX-512 F, BW and VPOPCNTDQ; only `detect` makes one.
 #[derive(Debug, Clone, Copy)]
@@ -22,47 +22,11 @@ impl Avx512 {
 
 compile_level!(Avx512, Zmm, "avx512f,avx512bw,avx512vpopcntdq,bmi1,bmi2,popcnt");
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn within(query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
-    if let [query] = query {
-        within_one_word(*query, rows, threshold, masks);
-    } else {
-        scalar::within(query, rows, threshold, masks);
-    }
-}
-
-/// Rows of one word: eight rows a vector.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn within_one_word(query: u64, rows: &[u64], threshold: u32, masks: &mut [u64]) {
-    let (blocks, rest) = rows.as_chunks::<64>();
-    for (block, mask) in blocks.iter().zip(&mut *masks) {
-        *mask = mask_of_64(query, block, threshold);
-    }
-    scalar::within(&[query], rest, threshold, &mut masks[blocks.len()..]);
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn mask_of_64(query: u64, rows: &[u64; 64], threshold: u32) -> u64 {
-    let query = _mm512_set1_epi64(query as i64);
-    let threshold = _mm512_set1_epi64(i64::from(threshold));
-    let mut mask = 0;
-    for (i, rows) in rows.as_chunks::<8>().0.iter().enumerate() {
-        // SAFETY: eight words are 64 bytes; the load may be unaligned.
-        let rows = unsafe { _mm512_loadu_si512(rows.as_ptr().cast()) };
-        let distances = _mm512_popcnt_epi64(_mm512_xor_si512(rows, query));
-        mask |= u64::from(_mm512_cmple_epi64_mask(distances, threshold)) << (8 * i);
-    }
-    mask
-}
-
 /// 512 bits. Only made with an `Avx512` at hand.
 #[derive(Clone, Copy)]
 pub(super) struct Zmm(__m512i);
 
-impl sliced::Lanes for Zmm {
+impl Lanes for Zmm {
     type Proof = Avx512;
     type Words = [u64; 8];
 
@@ -129,6 +93,43 @@ impl sliced::Lanes for Zmm {
         unsafe {
             let sum = _mm512_ternarylogic_epi64::<ODD>(self.0, b.0, c.0);
             (Zmm(sum), Zmm(_mm512_ternarylogic_epi64::<MAJORITY>(self.0, b.0, c.0)))
+        }
+    }
+
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        // SAFETY: `self` proves AVX-512 with VPOPCNTDQ.
+        Zmm(unsafe { _mm512_popcnt_epi64(self.0) })
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: `self` proves AVX-512.
+        Zmm(unsafe { _mm512_add_epi64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn totals(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn pair_sums(self, other: Self) -> Self {
+        // SAFETY: `self` proves AVX-512.
+        Zmm(unsafe {
+            let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+            let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+            let even = _mm512_permutex2var_epi64(self.0, even, other.0);
+            _mm512_add_epi64(even, _mm512_permutex2var_epi64(self.0, odd, other.0))
+        })
+    }
+
+    #[inline(always)]
+    fn at_most(self, threshold: u32) -> u64 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe {
+            let threshold = _mm512_set1_epi64(i64::from(threshold));
+            u64::from(_mm512_cmple_epi64_mask(self.0, threshold))
         }
     }
 }

@@ -8,6 +8,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod direct;
+mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
@@ -26,7 +28,7 @@ pub const VARIABLE: &str = "LOOKALIKE_SIMD";
 
 /// The kernels, compiled for one set of instructions.
 trait Level: Copy {
-    type Lanes: sliced::Lanes<Proof = Self>;
+    type Lanes: lanes::Lanes<Proof = Self>;
 
     fn distance(self, a: &[u64], b: &[u64]) -> u32;
     fn distances(self, query: &[u64], rows: &[u64], out: &mut [u32]);
@@ -35,7 +37,7 @@ trait Level: Copy {
     fn within_sliced(self, task: sliced::Task<'_>);
 }
 
-/// Compiles the kernels for a level: the same code, with that level's instructions, and its own `within`.
+/// Compiles the forms for a level: the same code, with that level's instructions.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! compile_level {
     ($level:ident, $lanes:ty, $features:literal) => {
@@ -44,29 +46,35 @@ macro_rules! compile_level {
 
             fn distance(self, a: &[u64], b: &[u64]) -> u32 {
                 #[target_feature(enable = $features)]
-                fn run(a: &[u64], b: &[u64]) -> u32 {
-                    scalar::distance(a, b)
+                fn run(level: $level, a: &[u64], b: &[u64]) -> u32 {
+                    direct::distance::<$lanes>(level, a, b)
                 }
                 // SAFETY: whoever has the level has the features.
-                unsafe { run(a, b) }
+                unsafe { run(self, a, b) }
             }
 
             fn distances(self, query: &[u64], rows: &[u64], out: &mut [u32]) {
                 #[target_feature(enable = $features)]
-                fn run(query: &[u64], rows: &[u64], out: &mut [u32]) {
-                    scalar::distances(query, rows, out);
+                fn run(level: $level, query: &[u64], rows: &[u64], out: &mut [u32]) {
+                    direct::distances::<$lanes>(level, query, rows, out);
                 }
                 // SAFETY: whoever has the level has the features.
-                unsafe { run(query, rows, out) }
+                unsafe { run(self, query, rows, out) }
             }
 
             fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
                 #[target_feature(enable = $features)]
-                fn run(query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
-                    within(query, rows, threshold, masks);
+                fn run(
+                    level: $level,
+                    query: &[u64],
+                    rows: &[u64],
+                    threshold: u32,
+                    masks: &mut [u64],
+                ) {
+                    direct::within::<$lanes>(level, query, rows, threshold, masks);
                 }
                 // SAFETY: whoever has the level has the features.
-                unsafe { run(query, rows, threshold, masks) }
+                unsafe { run(self, query, rows, threshold, masks) }
             }
 
             fn slice_step(self, block: &mut sliced::Block<'_, $lanes>) {

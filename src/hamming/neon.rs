@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::{compile_level, scalar, sliced};
+use super::{compile_level, direct, lanes::Lanes, sliced};
 
 /// Proof that this CPU has NEON; only `detect` makes one.
 #[derive(Debug, Clone, Copy)]
@@ -16,18 +16,11 @@ impl Neon {
 
 compile_level!(Neon, Quad, "neon");
 
-/// The compiler counts ones with NEON's own instruction, so the definition serves.
-#[inline]
-#[target_feature(enable = "neon")]
-fn within(query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
-    scalar::within(query, rows, threshold, masks);
-}
-
 /// 128 bits. Only made with a `Neon` at hand.
 #[derive(Clone, Copy)]
 pub(super) struct Quad(uint64x2_t);
 
-impl sliced::Lanes for Quad {
+impl Lanes for Quad {
     type Proof = Neon;
     type Words = [u64; 2];
 
@@ -84,5 +77,42 @@ impl sliced::Lanes for Quad {
     fn is_ones(self) -> bool {
         // SAFETY: `self` proves NEON.
         unsafe { vminvq_u32(vreinterpretq_u32_u64(self.0)) == u32::MAX }
+    }
+
+    /// In each byte.
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { vreinterpretq_u64_u8(vcntq_u8(vreinterpretq_u8_u64(self.0))) })
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe {
+            let bytes = vaddq_u8(vreinterpretq_u8_u64(self.0), vreinterpretq_u8_u64(other.0));
+            vreinterpretq_u64_u8(bytes)
+        })
+    }
+
+    #[inline(always)]
+    fn totals(self) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(vreinterpretq_u8_u64(self.0)))) })
+    }
+
+    #[inline(always)]
+    fn pair_sums(self, other: Self) -> Self {
+        // SAFETY: `self` proves NEON.
+        Quad(unsafe { vpaddq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn at_most(self, threshold: u32) -> u64 {
+        // SAFETY: `self` proves NEON.
+        unsafe {
+            let near = vcleq_u64(self.0, vdupq_n_u64(u64::from(threshold)));
+            vgetq_lane_u64::<0>(near) & 1 | vgetq_lane_u64::<1>(near) & 2
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Plain words: the definition of right. The other levels compile the same functions with their own instructions, or
 //! are tested against them.
 
-use super::{Level, sliced};
+use super::{Level, lanes::Lanes, sliced};
 
 /// No proof needed: every CPU has words.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ impl Level for Scalar {
     }
 }
 
-impl sliced::Lanes for u64 {
+impl Lanes for u64 {
     type Proof = Scalar;
     type Words = [u64; 1];
 
@@ -79,6 +79,32 @@ impl sliced::Lanes for u64 {
     fn is_ones(self) -> bool {
         self == !0
     }
+
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        u64::from(u64::count_ones(self))
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+
+    #[inline(always)]
+    fn totals(self) -> Self {
+        self
+    }
+
+    /// A single lane has no neighbor, and is never asked.
+    #[inline(always)]
+    fn pair_sums(self, _: Self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn at_most(self, threshold: u32) -> u64 {
+        u64::from(self <= u64::from(threshold))
+    }
 }
 
 /// How many bits of two rows differ.
@@ -90,25 +116,7 @@ pub(super) fn distance(a: &[u64], b: &[u64]) -> u32 {
 /// The distance of each row to the query.
 #[inline(always)]
 pub(super) fn distances(query: &[u64], rows: &[u64], out: &mut [u32]) {
-    match query.len() {
-        1 => distances_fixed::<1>(query, rows, out),
-        2 => distances_fixed::<2>(query, rows, out),
-        4 => distances_fixed::<4>(query, rows, out),
-        8 => distances_fixed::<8>(query, rows, out),
-        16 => distances_fixed::<16>(query, rows, out),
-        words => {
-            for (row, out) in rows.chunks_exact(words).zip(out) {
-                *out = distance(query, row);
-            }
-        }
-    }
-}
-
-/// The same with a width known to the compiler, which then unrolls the row.
-#[inline(always)]
-fn distances_fixed<const WORDS: usize>(query: &[u64], rows: &[u64], out: &mut [u32]) {
-    let query: &[u64; WORDS] = query.try_into().expect("the caller matched the width");
-    for (row, out) in rows.as_chunks::<WORDS>().0.iter().zip(out) {
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
         *out = distance(query, row);
     }
 }
@@ -116,17 +124,9 @@ fn distances_fixed<const WORDS: usize>(query: &[u64], rows: &[u64], out: &mut [u
 /// Bit `i` of mask `m` says whether row `64 m + i` is within the threshold.
 #[inline(always)]
 pub(super) fn within(query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
-    let mut out = [0; 64];
     for (rows, mask) in rows.chunks(64 * query.len()).zip(masks) {
-        let out = &mut out[..rows.len() / query.len()];
-        distances(query, rows, out);
-        *mask = mask_of(out, threshold);
+        let near = |row: &[u64]| u64::from(distance(query, row) <= threshold);
+        let bits = rows.chunks_exact(query.len()).enumerate();
+        *mask = bits.fold(0, |mask, (i, row)| mask | near(row) << i);
     }
-}
-
-/// Bit `i` says whether distance `i` is within the threshold.
-#[inline(always)]
-fn mask_of(distances: &[u32], threshold: u32) -> u64 {
-    let bits = distances.iter().enumerate();
-    bits.fold(0, |mask, (i, &distance)| mask | u64::from(distance <= threshold) << i)
 }

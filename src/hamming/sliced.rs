@@ -9,7 +9,7 @@
 
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 
-use super::Level;
+use super::{Level, lanes::Lanes};
 
 /// Bits of a query that choose among ready counts.
 const GROUP: usize = 3;
@@ -22,60 +22,57 @@ const LOW: usize = 5;
 /// Levels for thresholds up to 4096 bits, less those in registers.
 const HIGH: usize = 13 - LOW;
 
-/// A vector of bits, one for each row of a block. Whoever has one has a CPU that can work with it: making one takes the
-/// level's proof.
-pub(super) trait Lanes: Copy {
-    type Proof: Copy;
-    type Words: Pod;
-
-    fn load(proof: Self::Proof, words: &Self::Words) -> Self;
-    fn store(self, words: &mut Self::Words);
-    fn splat(proof: Self::Proof, word: u64) -> Self;
-    fn and(self, other: Self) -> Self;
-    fn or(self, other: Self) -> Self;
-    fn xor(self, other: Self) -> Self;
-    fn shift_left(self, by: u32) -> Self;
-    fn shift_right(self, by: u32) -> Self;
-    fn is_ones(self) -> bool;
-
-    /// The sum and the carry of three bits.
-    #[inline(always)]
-    fn add(self, b: Self, c: Self) -> (Self, Self) {
-        let half = self.xor(b);
-        (half.xor(c), self.and(b).or(half.and(c)))
-    }
-}
-
 /// Rows in a block: as many as a vector has bits.
 pub(super) const fn block_rows<L: Lanes>() -> usize {
     size_of::<L::Words>() * 8
 }
 
-/// A batch of queries, each cut into steps of 24 bits.
+/// A batch of queries, each cut into groups of three bits.
 #[derive(Debug, Clone)]
 pub(super) struct Patterns {
     steps: usize,
-    patterns: Vec<u32>,
+    /// Eight times the value of each group: ready for addressing.
+    patterns: Vec<[Scaled; GROUPS]>,
+}
+
+/// Eight times a value below eight; only `Scaled::new` makes one.
+#[derive(Debug, Clone, Copy)]
+struct Scaled(u8);
+
+impl Scaled {
+    fn new(value: u64) -> Self {
+        Scaled((value % (1 << GROUP)) as u8 * 8)
+    }
 }
 
 impl Patterns {
     pub(super) fn new(queries: &[u64], stride: usize) -> Self {
-        let steps = (stride * 64).div_ceil(STEP);
-        let cut = |query| (0..steps).map(move |step| bits_at(query, step * STEP));
+        let steps = steps(stride);
+        let cut = |query| {
+            (0..steps).map(move |step| {
+                let bits = bits_at(query, step * STEP);
+                std::array::from_fn(|group| Scaled::new(bits >> (group * GROUP)))
+            })
+        };
         Patterns { steps, patterns: queries.chunks_exact(stride).flat_map(cut).collect() }
     }
 
-    fn of(&self, query: usize) -> &[u32] {
+    #[inline(always)]
+    fn of(&self, query: usize) -> &[[Scaled; GROUPS]] {
         &self.patterns[query * self.steps..][..self.steps]
     }
 }
 
-/// The 24 bits of a row from bit `start` on, counted from the low end of the first word; zeros past the end.
-fn bits_at(row: &[u64], start: usize) -> u32 {
+/// Steps for rows of `stride` words.
+fn steps(stride: usize) -> usize {
+    (stride * 64).div_ceil(STEP)
+}
+
+/// The bits of a row from bit `start` on, counted from the low end of the first word; zeros past the end.
+fn bits_at(row: &[u64], start: usize) -> u64 {
     let (word, shift) = (start / 64, start % 64);
-    let low = row[word] >> shift;
-    let high = row.get(word + 1).map_or(0, |next| (next << 1) << (63 - shift));
-    (low | high) as u32 & ((1 << STEP) - 1)
+    let next = row.get(word + 1).map_or(0, |next| (next << 1) << (63 - shift));
+    row[word] >> shift | next
 }
 
 /// Rows near one query: bit `i` of `mask` is row `start + i`.
@@ -135,7 +132,7 @@ pub(super) struct Block<'a, L: Lanes> {
 
 impl<'a, L: Lanes> Block<'a, L> {
     fn new(rows: &'a [u64], stride: usize, workspace: &'a mut Workspace) -> Self {
-        let steps = (stride * 64).div_ceil(STEP);
+        let steps = steps(stride);
         let planes = grown(&mut workspace.planes, steps * STEP * size_of::<L::Words>());
         let counts = grown(&mut workspace.counts, steps * GROUPS * size_of::<Counts<L>>());
         let planes: &mut [L::Words] = cast_slice_mut(planes);
@@ -161,12 +158,11 @@ impl<'a, L: Lanes> Block<'a, L> {
     #[inline(always)]
     fn turn_word(&mut self, proof: L::Proof) {
         let planes = &mut self.planes[self.turned * 64..][..64];
-        let words: &mut [u64] = cast_slice_mut(planes);
-        let lanes = words.len() / 64;
-        words.fill(0);
-        for (row, words_of_row) in self.rows.chunks_exact(self.stride).enumerate() {
-            words[row % 64 * lanes + row / 64] = words_of_row[self.turned];
+        let (words, rest) = cast_slice_mut(planes).split_at_mut(self.rows.len() / self.stride);
+        for (word, row) in words.iter_mut().zip(self.rows.chunks_exact(self.stride)) {
+            *word = row[self.turned];
         }
+        rest.fill(0);
         transpose::<L>(proof, planes);
         self.turned += 1;
     }
@@ -179,35 +175,51 @@ fn grown(lines: &mut Vec<Line>, bytes: usize) -> &mut [Line] {
     &mut lines[..needed]
 }
 
-/// Transposes 64 x 64 bits in each lane: swaps the off-diagonal quarters, then the same within the quarters.
+/// Transposes 64 x 64 bits in each lane: swaps the off-diagonal quarters, then the same within the quarters, down to
+/// single bits. Three of these six rounds need only eight vectors at a time, which fit the registers.
 #[inline(always)]
 fn transpose<L: Lanes>(proof: L::Proof, planes: &mut [L::Words]) {
-    let mut distance = 32;
-    while distance > 0 {
+    for first in 0..8 {
+        swap_rounds::<L, 8>(proof, &mut planes[first..]);
+    }
+    for planes in planes.chunks_exact_mut(8) {
+        swap_rounds::<L, 1>(proof, planes);
+    }
+}
+
+/// Swaps in distances of 4, 2 and 1 times `APART`, among vectors that are `APART` apart.
+#[inline(always)]
+fn swap_rounds<L: Lanes, const APART: usize>(proof: L::Proof, planes: &mut [L::Words]) {
+    let mut vectors: [L; 8] = std::array::from_fn(|i| L::load(proof, &planes[i * APART]));
+    for apart in [4, 2, 1] {
+        let distance = apart * APART;
         let low = L::splat(proof, !0 / ((1 << distance) + 1));
-        for start in (0..64).step_by(2 * distance) {
-            for i in start..start + distance {
-                let (a, b) = (L::load(proof, &planes[i]), L::load(proof, &planes[i + distance]));
-                let swap = a.shift_right(distance as u32).xor(b).and(low);
-                a.xor(swap.shift_left(distance as u32)).store(&mut planes[i]);
-                b.xor(swap).store(&mut planes[i + distance]);
-            }
+        for i in (0..8).filter(|i| i & apart == 0) {
+            let (a, b) = (vectors[i], vectors[i + apart]);
+            let swap = a.shift_right(distance as u32).xor(b).and(low);
+            vectors[i] = a.xor(swap.shift_left(distance as u32));
+            vectors[i + apart] = b.xor(swap);
         }
-        distance /= 2;
+    }
+    for (i, vector) in vectors.into_iter().enumerate() {
+        vector.store(&mut planes[i * APART]);
     }
 }
 
 /// In how many of three planes each row differs from the query, for each value that the query can have there.
 #[inline(always)]
 fn count_group<L: Lanes>(proof: L::Proof, planes: &[L::Words], counts: &mut Counts<L>) {
-    for (value, [ones, twos]) in counts.iter_mut().enumerate() {
-        let differs = |bit: usize| {
-            let query = L::splat(proof, if value >> bit & 1 == 1 { !0 } else { 0 });
-            L::load(proof, &planes[bit]).xor(query)
-        };
+    let (zeros, ones) = (L::splat(proof, 0), L::splat(proof, !0));
+    let planes: [L; GROUP] = std::array::from_fn(|bit| L::load(proof, &planes[bit]));
+    for value in 0..4 {
+        let query = |bit: usize| if value >> bit & 1 == 1 { ones } else { zeros };
+        let differs = |bit: usize| planes[bit].xor(query(bit));
         let (one, two) = differs(0).add(differs(1), differs(2));
-        one.store(ones);
-        two.store(twos);
+        one.store(&mut counts[value][0]);
+        two.store(&mut counts[value][1]);
+        // Three differences less: the same planes, inverted.
+        one.xor(ones).store(&mut counts[7 - value][0]);
+        two.xor(ones).store(&mut counts[7 - value][1]);
     }
 }
 
@@ -229,7 +241,7 @@ impl Task<'_> {
         let block_rows = block_rows::<L::Lanes>();
         let blocks = self.rows.chunks(block_rows * self.stride);
         for (block, rows) in blocks.enumerate() {
-            let outside = outside::<L>(level, rows.len() / self.stride);
+            let outside = outside::<L::Lanes>(level, rows.len() / self.stride);
             let mut sliced = Block::new(rows, self.stride, self.workspace);
             for (query, threshold) in self.thresholds.iter().enumerate() {
                 let Some(threshold) = *threshold else { continue };
@@ -243,27 +255,31 @@ impl Task<'_> {
     }
 }
 
-/// Ones for the lanes past the last row.
+/// Ones for what is past the last row. Row `r` is bit `r / lanes` of lane `r % lanes`: rows are loaded in order.
 #[inline(always)]
-fn outside<L: Level>(level: L, rows: usize) -> L::Lanes {
-    let mut words = <L::Lanes as Lanes>::Words::zeroed();
-    for (i, word) in
-        cast_slice_mut::<_, u64>(std::slice::from_mut(&mut words)).iter_mut().enumerate()
-    {
-        let rows = rows.saturating_sub(i * 64);
-        *word = if rows >= 64 { 0 } else { !0 << rows };
+fn outside<L: Lanes>(proof: L::Proof, rows: usize) -> L {
+    let mut words = [L::Words::zeroed()];
+    for (lane, word) in cast_slice_mut::<_, u64>(&mut words).iter_mut().enumerate() {
+        let rows = (rows + L::COUNT - 1 - lane) / L::COUNT;
+        *word = if rows == 64 { 0 } else { !0 << rows };
     }
-    L::Lanes::load(level, &words)
+    L::load(proof, &words[0])
 }
 
-#[inline(always)]
+/// Adds the rows of a block that are not over, 64 in a row's order to a mask.
+#[cold]
 fn push_matches<L: Lanes>(over: L, query: usize, start: usize, found: &mut Vec<Match>) {
-    let mut words = L::Words::zeroed();
-    over.store(&mut words);
-    for (i, over) in cast_slice::<_, u64>(&[words]).iter().enumerate() {
-        if *over != !0 {
-            let start = (start + i * 64) as u32;
-            found.push(Match { query: query as u32, start, mask: !over });
+    let mut over_words = [L::Words::zeroed()];
+    over.store(&mut over_words[0]);
+    let over = cast_slice::<_, u64>(&over_words);
+    for part in 0..L::COUNT {
+        let near = |i: usize| {
+            let row = part * 64 + i;
+            u64::from(over[row % L::COUNT] >> (row / L::COUNT) & 1 == 0) << i
+        };
+        let mask = (0..64).fold(0, |mask, i| mask | near(i));
+        if mask != 0 {
+            found.push(Match { query: query as u32, start: (start + part * 64) as u32, mask });
         }
     }
 }
@@ -276,7 +292,7 @@ fn push_matches<L: Lanes>(over: L, query: usize, start: usize, found: &mut Vec<M
 fn count<L: Level>(
     level: L,
     block: &mut Block<'_, L::Lanes>,
-    patterns: &[u32],
+    patterns: &[[Scaled; GROUPS]],
     threshold: u32,
     outside: L::Lanes,
 ) -> Option<L::Lanes> {
@@ -295,29 +311,33 @@ fn count<L: Level>(
 fn count_levels<L: Level, const IN_REGISTERS: usize>(
     level: L,
     block: &mut Block<'_, L::Lanes>,
-    patterns: &[u32],
+    patterns: &[[Scaled; GROUPS]],
     threshold: u32,
     levels: usize,
     outside: L::Lanes,
 ) -> Option<L::Lanes> {
-    let start = (1 << levels) - 1 - threshold;
-    let plane = |i: usize| L::Lanes::splat(level, if start >> i & 1 == 1 { !0 } else { 0 });
+    let start = (1 << levels) - 1 - u64::from(threshold);
+    let plane = |i: usize| L::Lanes::splat(level, (start >> i & 1).wrapping_neg());
     let mut counter = Counter::<_, IN_REGISTERS> { low: std::array::from_fn(plane), over: outside };
     let mut high: [_; HIGH] = std::array::from_fn(|i| plane(LOW + i));
-    for (step, &pattern) in patterns.iter().enumerate() {
+    let mut step = 0;
+    while step < patterns.len() {
         if step == block.ready {
             level.slice_step(block);
         }
-        let mut carry = counter.add_step(level, &block.counts[step], pattern);
-        if IN_REGISTERS == LOW {
-            for sum in &mut high[..levels - LOW] {
-                (*sum, carry) = (sum.xor(carry), sum.and(carry));
+        for (counts, pattern) in block.counts[step..block.ready].iter().zip(&patterns[step..]) {
+            let mut carry = counter.add_step(level, counts, pattern);
+            if IN_REGISTERS == LOW {
+                for sum in &mut high[..levels - LOW] {
+                    (*sum, carry) = (sum.xor(carry), sum.and(carry));
+                }
+                counter.over = counter.over.or(carry);
             }
-            counter.over = counter.over.or(carry);
+            if counter.over.is_ones() {
+                return None;
+            }
         }
-        if counter.over.is_ones() {
-            return None;
-        }
+        step = block.ready;
     }
     Some(counter.over)
 }
@@ -329,25 +349,25 @@ struct Counter<L, const LEVELS: usize> {
 }
 
 impl<L: Lanes, const LEVELS: usize> Counter<L, LEVELS> {
-    /// Adds the differences in 24 bits; what is carried out of the last level is returned.
+    /// Adds the differences in a step; what is carried out of the last level is returned.
     #[inline(always)]
-    fn add_step(&mut self, proof: L::Proof, counts: &[Counts<L>; GROUPS], pattern: u32) -> L {
-        let ([first, last], []) = counts.as_chunks::<4>() else { unreachable!("GROUPS is 8") };
-        let [a, b, c] = self.add_half_step(proof, first, pattern);
-        let [d, e, f] = self.add_half_step(proof, last, pattern >> (STEP / 2));
+    fn add_step(
+        &mut self,
+        proof: L::Proof,
+        counts: &[Counts<L>; GROUPS],
+        pattern: &[Scaled; GROUPS],
+    ) -> L {
+        let of = |group: usize| pick::<L>(proof, &counts[group], pattern[group]);
+        let [a, b, c] = self.add_four([of(0), of(1), of(2), of(3)]);
+        let [d, e, f] = self.add_four([of(4), of(5), of(6), of(7)]);
         let (ab, cd, ef) = (self.add(2, a, b), self.add(2, c, d), self.add(2, e, f));
         let (abcd, ef) = (self.add(3, ab, cd), self.add(3, ef, L::splat(proof, 0)));
         self.add(4, abcd, ef)
     }
 
-    /// Adds the differences in 12 bits to the first two levels and returns their carries, all of weight 4.
+    /// Adds the differences in four groups to the first two levels and returns their carries, all of weight 4.
     #[inline(always)]
-    fn add_half_step(&mut self, proof: L::Proof, counts: &[Counts<L>; 4], pattern: u32) -> [L; 3] {
-        let of = |group: usize| {
-            let value = (pattern >> (group * GROUP)) as usize % (1 << GROUP);
-            counts[group][value].each_ref().map(|words| L::load(proof, words))
-        };
-        let ([a1, a2], [b1, b2], [c1, c2], [d1, d2]) = (of(0), of(1), of(2), of(3));
+    fn add_four(&mut self, [[a1, a2], [b1, b2], [c1, c2], [d1, d2]]: [[L; 2]; 4]) -> [L; 3] {
         let (ab, cd) = (self.add(0, a1, b1), self.add(0, c1, d1));
         [self.add(1, a2, b2), self.add(1, c2, d2), self.add(1, ab, cd)]
     }
@@ -356,7 +376,8 @@ impl<L: Lanes, const LEVELS: usize> Counter<L, LEVELS> {
     #[inline(always)]
     fn add(&mut self, level: usize, a: L, b: L) -> L {
         if level < LEVELS {
-            let (sum, carry) = self.low[level].add(a, b);
+            // The running sum comes last: the others do not wait for it.
+            let (sum, carry) = a.add(b, self.low[level]);
             self.low[level] = sum;
             carry
         } else {
@@ -364,4 +385,14 @@ impl<L: Lanes, const LEVELS: usize> Counter<L, LEVELS> {
             a.xor(a)
         }
     }
+}
+
+/// The planes of weight 1 and 2 for one value of a group.
+#[inline(always)]
+fn pick<L: Lanes>(proof: L::Proof, counts: &Counts<L>, value: Scaled) -> [L; 2] {
+    let offset = usize::from(value.0) * (size_of::<[L::Words; 2]>() / 8);
+    // SAFETY: eight times the value times an eighth of the element's size is the element's place, and values are
+    // below eight, the number of elements.
+    let planes = unsafe { &*counts.as_ptr().byte_add(offset) };
+    planes.each_ref().map(|words| L::load(proof, words))
 }

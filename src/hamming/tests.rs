@@ -27,7 +27,7 @@ fn rows(seed: u64, bits: usize, count: usize) -> Vec<u64> {
             let flip = noise[row * bits + bit] % count as u64 <= row as u64 && row > 0;
             words[bit / 64] ^= u64::from(flip) << (63 - bit % 64);
         }
-        if bits % 64 != 0 {
+        if !bits.is_multiple_of(64) {
             words[stride - 1] &= !0 << (64 - bits % 64);
         }
         rows.extend(words);

@@ -93,7 +93,7 @@ impl Recipe {
             return bad("version", format!("is {}; this program knows {VERSION}", self.version));
         }
         let bits = self.signature.bits;
-        if bits % 64 != 0 || !(64..=4096).contains(&bits) {
+        if !bits.is_multiple_of(64) || !(64..=4096).contains(&bits) {
             return bad(
                 "signature.bits",
                 format!("is {bits}, not a multiple of 64 from 64 to 4096"),

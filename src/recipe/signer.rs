@@ -69,9 +69,9 @@ impl Signer {
         &self.extractor
     }
 
-    /// The text of a document as it is signed: HTML without its markup.
-    pub fn text_of<'a>(&self, document: &'a Document) -> Cow<'a, str> {
-        match self.recipe.html || document.media == Media::Html {
+    /// The text of a document as it is signed: HTML, by the recipe or by the document, without its markup.
+    pub fn text_of(document: &Document, html: bool) -> Cow<'_, str> {
+        match html || document.media == Media::Html {
             true => Cow::Owned(text_of_html(&document.text)),
             false => Cow::Borrowed(&document.text),
         }
@@ -80,7 +80,7 @@ impl Signer {
     /// The signatures of a document: one, or one for each passage if the recipe cuts passages. None for a text or passage
     /// with fewer features than the recipe asks for.
     pub fn sign(&self, document: &Document, scratch: &mut Scratch) -> Vec<Signed> {
-        let text = self.text_of(document);
+        let text = Signer::text_of(document, self.recipe.html);
         let Some(passages) = &self.recipe.passages else {
             return self.sign_text(&text, scratch).into_iter().collect();
         };

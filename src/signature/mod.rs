@@ -48,7 +48,7 @@ impl Signature {
             "a signature of {bits} bits has {} words",
             words_for(bits)
         );
-        debug_assert!(bits % 64 == 0 || words[words.len() - 1] << (bits % 64) == 0);
+        debug_assert!(bits.is_multiple_of(64) || words[words.len() - 1] << (bits % 64) == 0);
         Ok(Signature { bits, words })
     }
 
@@ -62,7 +62,7 @@ impl Signature {
     pub fn from_hex(text: &str) -> Result<Self> {
         let bad = |problem| Error::Hex { text: text.chars().take(40).collect(), problem };
         let digits = text.strip_prefix("0x").unwrap_or(text);
-        if digits.len() % 2 != 0 {
+        if !digits.len().is_multiple_of(2) {
             return Err(bad("it has an odd number of hexadecimal digits"));
         }
         let bytes = digits

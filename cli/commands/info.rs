@@ -1,0 +1,97 @@
+//! `lookalike info`.
+
+use std::{collections::HashSet, path::PathBuf};
+
+use clap::Args;
+use lookalike::{Recipe, SignatureFile, features::terms::TermStatistics};
+use serde_json::{Map, Value, json};
+
+use super::{Global, Outcome};
+use crate::output::{open_signatures, print};
+
+/// Tell what is in a file of signatures or term statistics
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lookalike info news.sig\n  lookalike info codes.npy --format json"
+)]
+pub(crate) struct Info {
+    /// A .sig, .npy, .hex or .parquet file of signatures, or a file from `lookalike terms`
+    file: PathBuf,
+}
+
+impl Info {
+    pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
+        let facts = match TermStatistics::open(&self.file) {
+            Ok(terms) => about_terms(&terms),
+            Err(_) => about_signatures(&open_signatures(&self.file)?),
+        };
+        if global.json() {
+            print(Value::Object(facts))?;
+            return Ok(Outcome::Done);
+        }
+        let lines = facts.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                Value::Object(recipe) => recipe_line(recipe),
+                other => other.to_string(),
+            };
+            format!("{name:<12} {value}")
+        });
+        print(lines.collect::<Vec<_>>().join("\n"))?;
+        Ok(Outcome::Done)
+    }
+}
+
+fn about_terms(terms: &TermStatistics) -> Map<String, Value> {
+    facts(json!({
+        "kind": "terms",
+        "documents": terms.documents(),
+        "occurrences": terms.occurrences(),
+        "distinct": terms.distinct(),
+        "fingerprint": terms.fingerprint(),
+    }))
+}
+
+fn about_signatures(file: &SignatureFile) -> Map<String, Value> {
+    let signatures = file.signatures();
+    let columns = file.columns();
+    let columns = [
+        ("ids", columns.ids),
+        ("margins", columns.margins),
+        ("passages", columns.passages),
+        ("payloads", columns.payloads),
+    ];
+    let columns: Vec<&str> =
+        columns.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+    let distinct: HashSet<&[u64]> = signatures.rows().collect();
+    facts(json!({
+        "kind": "signatures",
+        "rows": signatures.len(),
+        "distinct": distinct.len(),
+        "bits": signatures.bits(),
+        "unsigned": file.unsigned(),
+        "columns": columns.join(", "),
+        "recipe_hash": file.recipe().map(Recipe::hash),
+        "recipe": file.recipe().map(|recipe| serde_json::to_value(recipe).unwrap_or_default()),
+    }))
+}
+
+fn facts(facts: Value) -> Map<String, Value> {
+    match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    }
+}
+
+/// A recipe's name for people; the whole of it is in the JSON.
+fn recipe_line(recipe: &Map<String, Value>) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kind = text(&recipe["signature"]["kind"]);
+    let shingle = &recipe["features"]["shingle"];
+    let (length, unit) = (&shingle["length"], text(&shingle["unit"]));
+    format!(
+        "{}: {kind}, runs of {length} {unit}, weight {}",
+        text(&recipe["name"]),
+        text(&recipe["weight"])
+    )
+}

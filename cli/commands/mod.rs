@@ -1,0 +1,119 @@
+//! The commands, one file each: its flags, and what it does.
+
+mod compare;
+mod completions;
+mod convert;
+mod info;
+mod recipe;
+mod search;
+mod sign;
+mod terms;
+
+use std::{num::NonZeroUsize, process::ExitCode};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Finds documents that look alike.
+///
+/// Documents become short bit strings (signatures) that change by a few bits when a document changes a
+/// little; documents whose signatures are a few bits apart look alike.
+#[derive(Debug, Parser)]
+#[command(name = "lookalike", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 found or done, 1 nothing found, 2 error, 3 done but records were skipped."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    global: Global,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Global {
+    /// Threads to work with; all cores if not said. Results never depend on it
+    #[arg(long, global = true, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// Results as text for people, or as JSON with one object a line
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// No progress and no summary; errors are still told
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs: one JSON object a line
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Sign(sign::Sign),
+    Terms(terms::Terms),
+    Search(Box<search::Search>),
+    Compare(compare::Compare),
+    Info(info::Info),
+    Convert(convert::Convert),
+    Recipe(recipe::ShowRecipe),
+    Completions(completions::Completions),
+}
+
+/// How a command ended, if not with an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Found something, or did what it should.
+    Done,
+    /// Found nothing.
+    NothingFound,
+    /// Did what it should, but left records out.
+    Skipped,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => ExitCode::SUCCESS,
+            Outcome::NothingFound => ExitCode::from(1),
+            Outcome::Skipped => ExitCode::from(3),
+        }
+    }
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<Outcome> {
+        // A wrong LOOKALIKE_SIMD is told before any work is done.
+        lookalike::hamming::kernel()?;
+        rayon::ThreadPoolBuilder::new().num_threads(self.global.threads()).build_global()?;
+        let global = &self.global;
+        match self.command {
+            Command::Sign(command) => command.run(global),
+            Command::Terms(command) => command.run(global),
+            Command::Search(command) => command.run(global),
+            Command::Compare(command) => command.run(global),
+            Command::Info(command) => command.run(global),
+            Command::Convert(command) => command.run(global),
+            Command::Recipe(command) => command.run(),
+            Command::Completions(command) => command.run(),
+        }
+    }
+}
+
+impl Global {
+    pub(crate) fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().ok();
+        self.threads.or_else(all).map_or(1, NonZeroUsize::get)
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        self.format == Format::Json
+    }
+}

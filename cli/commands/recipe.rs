@@ -1,0 +1,94 @@
+//! `lookalike recipe`, and the flags that choose a recipe.
+
+use std::{io::Write, path::Path, path::PathBuf};
+
+use clap::Args;
+use lookalike::{Recipe, Signer, features::terms::TermStatistics};
+
+use super::Outcome;
+use crate::failure::hinted;
+
+/// Which recipe turns documents into signatures.
+#[derive(Debug, Clone, Args)]
+
+pub(crate) struct RecipeArgs {
+    /// text, web, code, topsig-1024, or a recipe file
+    ///
+    /// `lookalike recipe` tells what they are; `lookalike recipe text > mine.json` starts a file of your own.
+    #[arg(long, help_heading = "Recipe", value_name = "NAME|FILE", default_value = "text")]
+    recipe: String,
+
+    /// Bits of a signature in place of the recipe's: a multiple of 64 from 64 to 4096
+    #[arg(long, help_heading = "Recipe", value_name = "N")]
+    bits: Option<u32>,
+
+    /// Distinct features that a document must have to get a signature, in place of the recipe's
+    #[arg(long, help_heading = "Recipe", value_name = "N")]
+    min_features: Option<usize>,
+}
+
+impl RecipeArgs {
+    pub(crate) fn recipe(&self) -> anyhow::Result<Recipe> {
+        let mut recipe = match Recipe::named(&self.recipe) {
+            Some(recipe) => recipe,
+            None if Path::new(&self.recipe).exists() => Recipe::read(Path::new(&self.recipe))?,
+            None => return Err(unknown(&self.recipe)),
+        };
+        if let Some(bits) = self.bits.filter(|&bits| bits != recipe.signature.bits) {
+            recipe.signature.bits = bits;
+            recipe.name = format!("{} with {bits} bits", recipe.name);
+        }
+        recipe.min_features = self.min_features.unwrap_or(recipe.min_features);
+        recipe.check()?;
+        Ok(recipe)
+    }
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    let names: Vec<&str> = Recipe::NAMED.iter().map(|(name, _)| *name).collect();
+    let problem = format!("there is no recipe `{name}`, and no file of that name");
+    hinted(problem, format!("the recipes with names are {}", names.join(", ")))
+}
+
+/// The signer of a recipe; `terms` is the file with the statistics that it may need.
+pub(crate) fn signer(recipe: Recipe, terms: Option<&Path>) -> anyhow::Result<Signer> {
+    if terms.is_some() && !recipe.weight.needs_terms() {
+        let problem = format!("recipe `{}` does not weigh by term statistics", recipe.name);
+        return Err(hinted(problem, "drop `--terms`, or take `--recipe topsig-1024`"));
+    }
+    let terms = terms.map(TermStatistics::open).transpose()?;
+    Ok(Signer::new(recipe, terms)?)
+}
+
+/// The term statistics that some recipes need.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TermsArg {
+    /// Term statistics for recipes that weigh by them, from `lookalike terms`
+    #[arg(long, value_name = "FILE", help_heading = "Recipe")]
+    pub(crate) terms: Option<PathBuf>,
+}
+
+/// Show a recipe as JSON, or list those that have names
+///
+/// A recipe says everything between a document and its signature. What a recipe file leaves out is as in `text`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  lookalike recipe\n  lookalike recipe text > mine.json")]
+pub(crate) struct ShowRecipe {
+    /// text, web, code, topsig-1024, or a recipe file
+    name: Option<String>,
+}
+
+impl ShowRecipe {
+    pub(crate) fn run(self) -> anyhow::Result<Outcome> {
+        let mut out = std::io::stdout().lock();
+        let Some(name) = self.name else {
+            for (name, about) in Recipe::NAMED {
+                writeln!(out, "{name:<12} {about}")?;
+            }
+            return Ok(Outcome::Done);
+        };
+        let args = RecipeArgs { recipe: name, bits: None, min_features: None };
+        writeln!(out, "{}", args.recipe()?.to_json())?;
+        Ok(Outcome::Done)
+    }
+}

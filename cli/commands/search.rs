@@ -1,0 +1,381 @@
+//! `lookalike search`.
+
+use std::{
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::{ArgGroup, Args, ValueEnum};
+use lookalike::{
+    Document, Signature, SignatureFile, Signatures, Signer,
+    index::{Answers, Promise},
+    recipe::Scratch,
+    search::{Hit, Question, Searcher},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Global, Outcome,
+    recipe::{TermsArg, signer},
+};
+use crate::{
+    failure::hinted,
+    input::{BadRecord, ReadArgs, Record, Sources},
+    output::{Reading, open_signatures, say},
+};
+
+/// Queries asked at a time: enough to share each pass over memory.
+const BATCH: usize = 1024;
+
+/// Find the documents of a signature file that look like a query
+///
+/// The radius is inclusive: 3 finds what is at most 3 bits away. Without --radius and --nearest, the ten nearest are
+/// shown. Text output has a line for each hit: the distance, the id, and, where there are many queries, the query first.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("query").required(true).args(["text", "document", "id", "signature", "queries"]))]
+#[command(after_help = "\
+Examples:
+  lookalike search news.sig --file story.txt --radius 60
+  lookalike search news.sig --text \"the harbour reopened on Monday\" --nearest 5
+  lookalike search news.sig --id news.jsonl:17 --radius 60
+  lookalike search codes.npy --signature 8f00c35a9d1e77b2 --radius 3 --first
+  lookalike search crawl.sig --queries new.jsonl --radius 3 --format json")]
+pub(crate) struct Search {
+    /// The signatures to search: .sig, .npy, .hex or .parquet
+    file: PathBuf,
+
+    /// The query is this text
+    #[arg(long, value_name = "TEXT", help_heading = "Query")]
+    text: Option<String>,
+
+    /// The query is the document in this file
+    #[arg(long = "file", value_name = "FILE", help_heading = "Query")]
+    document: Option<String>,
+
+    /// The query is the document of this id in the signature file itself; it is not among the hits
+    #[arg(long, value_name = "ID", help_heading = "Query")]
+    id: Option<String>,
+
+    /// The query is this signature, in hexadecimal digits
+    #[arg(long, value_name = "HEX", help_heading = "Query")]
+    signature: Option<String>,
+
+    /// Each document of this input is a query (or each signature, if it is .sig, .npy or .hex)
+    #[arg(long, value_name = "INPUT", help_heading = "Query")]
+    queries: Option<String>,
+
+    /// Every document at most so many bits away
+    #[arg(long, short, value_name = "BITS", help_heading = "Question", conflicts_with = "nearest")]
+    radius: Option<u32>,
+
+    /// With --radius: one such document is enough, as for "have I seen this?"
+    #[arg(long, help_heading = "Question", requires = "radius")]
+    first: bool,
+
+    /// The so many nearest documents
+    #[arg(long, short = 'k', value_name = "K", help_heading = "Question")]
+    nearest: Option<usize>,
+
+    /// How to search: `scan` compares with every row and is always exact
+    #[arg(long, value_enum, default_value_t = IndexKind::Auto)]
+    index: IndexKind,
+
+    #[command(flatten)]
+    terms: TermsArg,
+
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// The ways to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IndexKind {
+    /// The best for the question
+    Auto,
+    /// Every row against every query
+    Scan,
+}
+
+/// Queries with the names that the answers call them by.
+struct Queries {
+    signatures: Signatures,
+    names: Vec<String>,
+}
+
+impl Search {
+    pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
+        let file = open_signatures(&self.file)?;
+        let mut session = Session::new(&self, &file, global)?;
+        let mut outcome = Outcome::Done;
+        match &self.queries {
+            Some(input) if is_signature_file(input) => session.ask_signatures(Path::new(input))?,
+            Some(input) => outcome = session.ask_documents(input, global)?,
+            None => session.ask_one()?,
+        }
+        session.out.flush()?;
+        session.tell(global);
+        Ok(if session.hits == 0 { Outcome::NothingFound } else { outcome })
+    }
+
+    fn question(&self) -> Question {
+        match (self.radius, self.first, self.nearest) {
+            (Some(radius), true, _) => Question::First(radius),
+            (Some(radius), false, _) => Question::Within(radius),
+            (None, _, k) => Question::Nearest(k.unwrap_or(10)),
+        }
+    }
+}
+
+fn is_signature_file(input: &str) -> bool {
+    let suffix = Path::new(input).extension().and_then(|suffix| suffix.to_str());
+    matches!(suffix, Some("sig" | "npy" | "hex"))
+}
+
+/// One run of the command: queries go in, hits come out.
+struct Session<'a> {
+    search: &'a Search,
+    file: &'a SignatureFile,
+    searcher: Searcher<'a>,
+    question: Question,
+    json: bool,
+    out: BufWriter<std::io::StdoutLock<'static>>,
+    found: Answers,
+    queries: usize,
+    unsigned: u64,
+    hits: usize,
+}
+
+impl<'a> Session<'a> {
+    fn new(search: &'a Search, file: &'a SignatureFile, global: &Global) -> anyhow::Result<Self> {
+        Ok(Session {
+            search,
+            file,
+            searcher: Searcher::new(file)?,
+            question: search.question(),
+            json: global.json(),
+            out: BufWriter::new(std::io::stdout().lock()),
+            found: Answers::new(),
+            queries: 0,
+            unsigned: 0,
+            hits: 0,
+        })
+    }
+
+    fn ask_one(&mut self) -> anyhow::Result<()> {
+        let search = self.search;
+        if let Some(id) = &search.id {
+            return self.ask_row(id);
+        }
+        let (name, signature) = match (&search.signature, &search.text, &search.document) {
+            (Some(hex), _, _) => ("0".to_owned(), Signature::from_hex(hex)?),
+            (_, Some(text), _) => ("0".to_owned(), self.sign(&Document::new("0", text))?),
+            (_, _, Some(file)) => {
+                let document = search.read.one_document(file)?;
+                (document.id.clone(), self.sign(&document)?)
+            }
+            _ => unreachable!("one of them is required"),
+        };
+        self.ask(Queries { signatures: signature.into(), names: vec![name] }, None)
+    }
+
+    /// The neighbors of a stored row, without the row itself.
+    fn ask_row(&mut self, id: &str) -> anyhow::Result<()> {
+        let rows = self.file.signatures().len();
+        let row = (0..rows).find(|&row| self.file.id(row) == id);
+        let row = row.ok_or_else(|| {
+            let problem = format!("{}: there is no document `{id}`", self.search.file.display());
+            let example = if rows > 0 { self.file.id(0).into_owned() } else { "none".into() };
+            hinted(problem, format!("ids look like `{example}` here"))
+        })?;
+        self.question = match self.question {
+            Question::Nearest(k) => Question::Nearest(k.saturating_add(1)),
+            // The first may be the row itself, so all are asked for.
+            Question::First(radius) => Question::Within(radius),
+            within => within,
+        };
+        let signatures = self.file.signatures().get(row).into();
+        self.ask(Queries { signatures, names: vec![id.to_owned()] }, Some(row))
+    }
+
+    fn ask_signatures(&mut self, path: &Path) -> anyhow::Result<()> {
+        let queries = SignatureFile::open(path)?;
+        if let (Some(stored), Some(given)) = (self.file.recipe(), queries.recipe()) {
+            stored.check_same(given)?;
+        }
+        let rows = queries.signatures().len();
+        for start in (0..rows).step_by(BATCH) {
+            let mut signatures = Signatures::new(queries.signatures().bits())?;
+            let batch = start..rows.min(start + BATCH);
+            batch.clone().for_each(|row| signatures.push_words(queries.signatures().row(row)));
+            let names = batch.map(|row| queries.id(row).into_owned()).collect();
+            self.ask(Queries { signatures, names }, None)?;
+        }
+        Ok(())
+    }
+
+    fn ask_documents(&mut self, input: &str, global: &Global) -> anyhow::Result<Outcome> {
+        let signer = self.signer()?;
+        let sources = Sources::open(&[input.to_owned()], &self.search.read, false)?;
+        let mut reading = Reading::new(&sources, self.search.read.on_error, global);
+        let bits = self.file.signatures().bits();
+        let mut waiting = Queries { signatures: Signatures::new(bits)?, names: Vec::new() };
+        let work = |records: Vec<Record>| sign_queries(&signer, records);
+        reading.run(global.threads(), work, |chunk, reading| {
+            self.unsigned += chunk.unsigned;
+            reading.note(chunk.documents, chunk.bad)?;
+            for (name, signature) in chunk.signed {
+                waiting.names.push(name);
+                waiting.signatures.push(&signature)?;
+                if waiting.names.len() == BATCH {
+                    let full = Queries { signatures: Signatures::new(bits)?, names: Vec::new() };
+                    self.ask(std::mem::replace(&mut waiting, full), None)?;
+                }
+            }
+            Ok(())
+        })?;
+        self.ask(waiting, None)?;
+        Ok(reading.finish())
+    }
+
+    fn signer(&self) -> anyhow::Result<Signer> {
+        let path = self.search.file.display();
+        let recipe = self.file.recipe().ok_or_else(|| {
+            let problem = format!("{path} does not say how its signatures were made, so a text cannot be compared");
+            hinted(problem, "give the query as `--signature HEX`, or as a .sig, .npy or .hex file to `--queries`")
+        })?;
+        signer(recipe.clone(), self.search.terms.terms.as_deref())
+    }
+
+    fn sign(&self, document: &Document) -> anyhow::Result<Signature> {
+        let signer = self.signer()?;
+        let text = Signer::text_of(document, signer.recipe().html);
+        let signed = signer.sign_text(&text, &mut Scratch::default()).ok_or_else(|| {
+            let wanted = signer.recipe().min_features;
+            let problem =
+                format!("the query has fewer than {wanted} features, so it has no signature");
+            hinted(problem, "give a longer text")
+        })?;
+        Ok(signed.signature)
+    }
+
+    /// Asks, and writes the hits. `own` is a row that is not to be among them.
+    fn ask(&mut self, queries: Queries, own: Option<usize>) -> anyhow::Result<()> {
+        let mut found = std::mem::take(&mut self.found);
+        let promise = self.searcher.ask(&queries.signatures, self.question, &mut found)?;
+        for (name, neighbors) in queries.names.iter().zip(found.iter()) {
+            let others = neighbors.iter().filter(|neighbor| Some(neighbor.row as usize) != own);
+            let wanted = match (own, self.search.question()) {
+                (Some(_), Question::First(_)) => 1,
+                (Some(_), Question::Nearest(k)) => k,
+                _ => usize::MAX,
+            };
+            for &neighbor in others.take(wanted) {
+                self.hits += 1;
+                let hit = self.searcher.hit(neighbor);
+                self.write(name, &hit, promise).context("standard output")?;
+            }
+        }
+        self.queries += queries.names.len();
+        self.found = found;
+        Ok(())
+    }
+
+    fn write(&mut self, query: &str, hit: &Hit<'_>, promise: Promise) -> std::io::Result<()> {
+        if self.json {
+            return writeln!(self.out, "{}", json_of(query, hit, promise));
+        }
+        if self.search.queries.is_some() {
+            write!(self.out, "{query}\t")?;
+        }
+        write!(self.out, "{}\t{}", hit.distance, hit.id)?;
+        if let Some(passage) = &hit.passage {
+            write!(self.out, "\tbytes {} to {}", passage.start, passage.end)?;
+        }
+        if let Some(payload) = &hit.payload {
+            write!(self.out, "\t{payload}")?;
+        }
+        writeln!(self.out)
+    }
+
+    /// What was searched and found, and what to try if it was nothing.
+    fn tell(&self, global: &Global) {
+        let (rows, bits) = (self.file.signatures().len(), self.file.signatures().bits());
+        let asked = match self.question {
+            Question::Within(radius) => format!("within {radius} of {bits} bits"),
+            Question::First(radius) => format!("first within {radius} of {bits} bits"),
+            Question::Nearest(_) => "nearest".to_owned(),
+        };
+        let queries = if self.queries == 1 {
+            String::new()
+        } else {
+            format!(" for {} queries", self.queries)
+        };
+        say(global, || {
+            format!("{} hits {asked}{queries} among {rows} signatures (exact)", self.hits)
+        });
+        if self.unsigned > 0 {
+            let unsigned = self.unsigned;
+            say(global, || format!("{unsigned} queries had too few features and were not asked"));
+        }
+        let Some(radius) = self.search.radius else { return };
+        if self.hits == 0 && radius < bits / 5 {
+            let wider = bits / 5;
+            say(global, || {
+                format!(
+                    "hint: a wider radius finds less alike documents: try --radius {wider}, or --nearest 5"
+                )
+            });
+        } else if radius >= bits * 2 / 5 {
+            let half = bits / 2;
+            say(global, || {
+                format!(
+                    "hint: documents that have nothing in common are about {half} bits apart: a radius of {radius} finds them too"
+                )
+            });
+        }
+    }
+}
+
+fn json_of(query: &str, hit: &Hit<'_>, promise: Promise) -> Value {
+    let mut line = json!({ "query": query, "id": hit.id, "distance": hit.distance });
+    line["exact"] = json!(promise == Promise::Exact);
+    if let Promise::Expected { recall } = promise {
+        line["expected_recall"] = json!(recall);
+    }
+    if let Some(passage) = &hit.passage {
+        line["passage"] = json!({ "start": passage.start, "end": passage.end });
+    }
+    if let Some(payload) = &hit.payload {
+        line["payload"] = serde_json::from_str(payload).unwrap_or_default();
+    }
+    line
+}
+
+/// What became of a chunk of queries.
+#[derive(Default)]
+struct SignedQueries {
+    signed: Vec<(String, Signature)>,
+    bad: Vec<BadRecord>,
+    documents: u64,
+    unsigned: u64,
+}
+
+fn sign_queries(signer: &Signer, records: Vec<Record>) -> SignedQueries {
+    let mut scratch = Scratch::default();
+    let mut chunk = SignedQueries::default();
+    for record in records {
+        match record {
+            Ok(document) => {
+                chunk.documents += 1;
+                let text = Signer::text_of(&document, signer.recipe().html);
+                match signer.sign_text(&text, &mut scratch) {
+                    Some(signed) => chunk.signed.push((document.id, signed.signature)),
+                    None => chunk.unsigned += 1,
+                }
+            }
+            Err(bad) => chunk.bad.push(bad),
+        }
+    }
+    chunk
+}

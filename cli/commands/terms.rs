@@ -1,0 +1,104 @@
+//! `lookalike terms`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lookalike::{
+    Signer,
+    features::{
+        Buffers, Extractor,
+        counts::Counts,
+        terms::{TermCollector, TermCounts, TermStatistics},
+    },
+};
+use serde_json::json;
+
+use super::{Global, Outcome, recipe::RecipeArgs};
+use crate::{
+    input::{BadRecord, InputArgs, Record, Sources},
+    output::{Reading, print, say},
+};
+
+/// Count how often each feature occurs in a collection
+///
+/// Recipes that weigh features by how rare they are (topsig-1024; weights `tf-idf` and `log-likelihood`) need these
+/// statistics, of the collection itself or of one like it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike terms news.jsonl --recipe topsig-1024 -o news.terms
+  lookalike sign news.jsonl --recipe topsig-1024 --terms news.terms -o news.sig")]
+pub(crate) struct Terms {
+    #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
+    recipe: RecipeArgs,
+
+    /// The file to write; it appears when it is complete
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Memory for counts, in MB; what does not fit goes to temporary files
+    #[arg(long, value_name = "MB", default_value_t = 1024)]
+    memory: usize,
+}
+
+/// What became of a chunk of input.
+#[derive(Default)]
+struct CountedChunk {
+    terms: TermCounts,
+    documents: u64,
+    bad: Vec<BadRecord>,
+}
+
+impl Terms {
+    pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
+        let recipe = self.recipe.recipe()?;
+        let extractor = Extractor::new(&recipe.features)?;
+        let sources = Sources::open(&self.input.inputs, &self.input.read, false)?;
+        let mut collector = TermCollector::new(self.memory << 20);
+        let mut reading = Reading::new(&sources, self.input.read.on_error, global);
+        let work = |records: Vec<Record>| count_records(&extractor, recipe.html, records);
+        reading.run(global.threads(), work, |chunk, reading| {
+            collector.add(&chunk.terms)?;
+            reading.note(chunk.documents, chunk.bad)
+        })?;
+        collector.finish(&self.output, &recipe.features)?;
+        let outcome = reading.finish();
+        let statistics = TermStatistics::open(&self.output)?;
+        if global.json() {
+            let documents = statistics.documents();
+            let (occurrences, distinct) = (statistics.occurrences(), statistics.distinct());
+            print(
+                json!({ "documents": documents, "occurrences": occurrences, "distinct": distinct }),
+            )?;
+        }
+        say(global, || {
+            let path = self.output.display();
+            let distinct = statistics.distinct();
+            let documents = statistics.documents();
+            format!(
+                "{path}: {distinct} distinct features of {documents} documents{}",
+                reading.rate()
+            )
+        });
+        Ok(outcome)
+    }
+}
+
+fn count_records(extractor: &Extractor, html: bool, records: Vec<Record>) -> CountedChunk {
+    let (mut buffers, mut counts) = (Buffers::default(), Counts::default());
+    let mut chunk = CountedChunk::default();
+    for record in records {
+        match record {
+            Ok(document) => {
+                extractor.count(&Signer::text_of(&document, html), &mut buffers, &mut counts);
+                chunk.terms.add(&counts);
+                chunk.documents += 1;
+            }
+            Err(bad) => chunk.bad.push(bad),
+        }
+    }
+    chunk
+}

@@ -1,0 +1,78 @@
+//! Errors as users see them: what is wrong and where, then the way out on a line of its own.
+
+use std::{fmt, io, process::ExitCode};
+
+use lookalike::Error;
+
+use crate::input::{BadRecord, InputError};
+
+/// An error with the way out.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    problem: String,
+    hint: String,
+}
+
+/// An error that says what is wrong, and what the user may do about it.
+pub(crate) fn hinted(problem: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Hinted { problem: problem.into(), hint: hint.into() }.into()
+}
+
+impl fmt::Display for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// Tells the user, and the exit code of it.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        // Whoever read our output has seen enough, as `head` does.
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("lookalike: {error:#}");
+    if let Some(hint) = hint_of(error) {
+        eprintln!("hint: {hint}");
+    }
+    ExitCode::from(2)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |io: &io::Error| io.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(broken)
+}
+
+fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        if let Some(hinted) = cause.downcast_ref::<Hinted>() {
+            return Some(hinted.hint.clone());
+        }
+        if let Some(bad) = cause.downcast_ref::<BadRecord>() {
+            let skip = "`--on-error skip` leaves such records out and counts them";
+            return Some(bad.hint.as_ref().map_or(skip.into(), |hint| format!("{hint}; {skip}")));
+        }
+        if let Some(input) = cause.downcast_ref::<InputError>() {
+            return input.hint.clone();
+        }
+        cause.downcast_ref::<Error>().and_then(hint_of_engine).map(str::to_owned)
+    })
+}
+
+fn hint_of_engine(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::RecipeMismatch { .. } => {
+            Some("sign both with the same recipe; `lookalike info FILE` shows the one of a file")
+        }
+        Error::WidthMismatch { .. } => Some("sign both with the same recipe and `--bits`"),
+        Error::Terms { .. } => Some(
+            "make them with `lookalike terms INPUT... --recipe R -o FILE` and say `--terms FILE`",
+        ),
+        Error::Recipe { .. } => Some("`lookalike recipe text` prints a recipe file to start from"),
+        Error::Damaged { .. } => {
+            Some("files that lookalike wrote can be made again with `lookalike sign` or `terms`")
+        }
+        _ => None,
+    }
+}

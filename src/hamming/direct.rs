@@ -1,0 +1,151 @@
+//! The direct form: one query against row after row, at the speed of memory.
+//!
+//! As many rows as a vector has lanes are counted together, so that their distances end up in one vector, in order.
+
+use bytemuck::{Zeroable, cast_slice};
+
+use super::{lanes::Lanes, scalar};
+
+/// The most lanes of any level.
+const MOST_LANES: usize = 8;
+/// Vectors whose counts are added before they are summed: a byte has room for 31.
+const PIECE: usize = 16;
+
+/// How many bits of two rows differ.
+#[inline(always)]
+pub(super) fn distance<L: Lanes>(proof: L::Proof, a: &[u64], b: &[u64]) -> u32 {
+    let whole = a.len() / L::COUNT * L::COUNT;
+    let ((a, a_rest), (b, b_rest)) = (a.split_at(whole), b.split_at(whole));
+    let pieces = cast_slice(a).chunks(PIECE).zip(cast_slice(b).chunks(PIECE));
+    let vectors: u32 = pieces.map(|(a, b)| piece::<L>(proof, a, b)).sum();
+    vectors + scalar::distance(a_rest, b_rest)
+}
+
+#[inline(always)]
+fn piece<L: Lanes>(proof: L::Proof, a: &[L::Words], b: &[L::Words]) -> u32 {
+    let zero = L::splat(proof, 0);
+    let counts = a.iter().zip(b).fold(zero, |sum, (a, b)| sum.plus(count::<L>(proof, a, b)));
+    let mut words = L::Words::zeroed();
+    counts.totals().store(&mut words);
+    cast_slice::<_, u64>(&[words]).iter().sum::<u64>() as u32
+}
+
+#[inline(always)]
+fn count<L: Lanes>(proof: L::Proof, a: &L::Words, b: &L::Words) -> L {
+    L::load(proof, a).xor(L::load(proof, b)).count_ones()
+}
+
+/// The distance of each row to the query.
+#[inline(always)]
+pub(super) fn distances<L: Lanes>(proof: L::Proof, query: &[u64], rows: &[u64], out: &mut [u32]) {
+    match query.len() {
+        1 => Fixed::<L, 1>::new(proof, query).distances(rows, out),
+        2 => Fixed::<L, 2>::new(proof, query).distances(rows, out),
+        4 => Fixed::<L, 4>::new(proof, query).distances(rows, out),
+        8 => Fixed::<L, 8>::new(proof, query).distances(rows, out),
+        16 => Fixed::<L, 16>::new(proof, query).distances(rows, out),
+        words => {
+            for (row, out) in rows.chunks_exact(words).zip(out) {
+                *out = distance::<L>(proof, query, row);
+            }
+        }
+    }
+}
+
+/// Bit `i` of mask `m` says whether row `64 m + i` is within the threshold.
+#[inline(always)]
+pub(super) fn within<L: Lanes>(
+    proof: L::Proof,
+    query: &[u64],
+    rows: &[u64],
+    threshold: u32,
+    masks: &mut [u64],
+) {
+    match query.len() {
+        1 => Fixed::<L, 1>::new(proof, query).within(rows, threshold, masks),
+        2 => Fixed::<L, 2>::new(proof, query).within(rows, threshold, masks),
+        4 => Fixed::<L, 4>::new(proof, query).within(rows, threshold, masks),
+        8 => Fixed::<L, 8>::new(proof, query).within(rows, threshold, masks),
+        16 => Fixed::<L, 16>::new(proof, query).within(rows, threshold, masks),
+        words => {
+            for (rows, mask) in rows.chunks(64 * words).zip(masks) {
+                let near = |row: &[u64]| distance::<L>(proof, query, row) <= threshold;
+                let bits = rows.chunks_exact(words).enumerate();
+                *mask = bits.fold(0, |mask, (i, row)| mask | u64::from(near(row)) << i);
+            }
+        }
+    }
+}
+
+/// A query of a width known to the compiler, which divides the lanes or is divided by them.
+struct Fixed<L: Lanes, const WORDS: usize> {
+    proof: L::Proof,
+    query: [u64; WORDS],
+    /// The query in vectors, repeated until it fills one.
+    vectors: [L; WORDS],
+}
+
+impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
+    /// Vectors of one row, or of the few rows that share one.
+    const VECTORS: usize = if WORDS < L::COUNT { 1 } else { WORDS / L::COUNT };
+    /// Vectors that remain for as many rows as there are lanes, after those of a row are added.
+    const SUMS: usize = if WORDS < L::COUNT { WORDS } else { L::COUNT };
+
+    #[inline(always)]
+    fn new(proof: L::Proof, query: &[u64]) -> Self {
+        let vectors = std::array::from_fn(|i| {
+            let words: [u64; MOST_LANES] =
+                std::array::from_fn(|lane| query[(i * L::COUNT + lane) % WORDS]);
+            L::load(proof, &cast_slice(&words)[0])
+        });
+        Fixed { proof, query: query.try_into().expect("the caller matched the width"), vectors }
+    }
+
+    /// The distances of as many rows as there are lanes.
+    #[inline(always)]
+    fn lanes(&self, rows: &[L::Words]) -> L {
+        let mut sums = [L::splat(self.proof, 0); MOST_LANES];
+        for (sum, vectors) in sums.iter_mut().zip(rows.chunks_exact(Self::VECTORS)) {
+            for (query, vector) in self.vectors.iter().zip(vectors) {
+                *sum = sum.plus(query.xor(L::load(self.proof, vector)).count_ones());
+            }
+            *sum = sum.totals();
+        }
+        let mut left = Self::SUMS;
+        while left > 1 {
+            left /= 2;
+            for i in 0..left {
+                sums[i] = sums[2 * i].pair_sums(sums[2 * i + 1]);
+            }
+        }
+        sums[0]
+    }
+
+    #[inline(always)]
+    fn distances(&self, rows: &[u64], out: &mut [u32]) {
+        let whole = out.len() / L::COUNT * L::COUNT;
+        let groups = cast_slice(&rows[..whole * WORDS]).chunks_exact(Self::SUMS * Self::VECTORS);
+        for (rows, out) in groups.zip(out.chunks_exact_mut(L::COUNT)) {
+            let mut words = L::Words::zeroed();
+            self.lanes(rows).store(&mut words);
+            for (out, &word) in out.iter_mut().zip(cast_slice::<_, u64>(&[words])) {
+                *out = word as u32;
+            }
+        }
+        scalar::distances(&self.query, &rows[whole * WORDS..], &mut out[whole..]);
+    }
+
+    #[inline(always)]
+    fn within(&self, rows: &[u64], threshold: u32, masks: &mut [u64]) {
+        let blocks = rows.chunks_exact(64 * WORDS);
+        let rest = blocks.remainder();
+        let (whole, last) = masks.split_at_mut(blocks.len());
+        for (rows, mask) in blocks.zip(whole) {
+            let groups = cast_slice(rows).chunks_exact(Self::SUMS * Self::VECTORS);
+            *mask = groups.enumerate().fold(0, |mask, (i, rows)| {
+                mask | self.lanes(rows).at_most(threshold) << (i * L::COUNT)
+            });
+        }
+        scalar::within(&self.query, rest, threshold, last);
+    }
+}

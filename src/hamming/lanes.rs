@@ -1,0 +1,42 @@
+//! A vector of 64-bit lanes: what the forms need of a level's instructions.
+
+use bytemuck::Pod;
+
+/// A vector. Whoever has one has a CPU that can work with it: making one takes the level's proof.
+pub(super) trait Lanes: Copy {
+    /// The level.
+    type Proof: Copy;
+    /// The vector in memory: an array of words, one for each lane.
+    type Words: Pod;
+    /// How many lanes there are.
+    const COUNT: usize = size_of::<Self::Words>() / 8;
+
+    fn load(proof: Self::Proof, words: &Self::Words) -> Self;
+    fn store(self, words: &mut Self::Words);
+    fn splat(proof: Self::Proof, word: u64) -> Self;
+
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
+    fn shift_left(self, by: u32) -> Self;
+    fn shift_right(self, by: u32) -> Self;
+    fn is_ones(self) -> bool;
+
+    /// The sum and the carry of three bits, in every position.
+    #[inline(always)]
+    fn add(self, b: Self, c: Self) -> (Self, Self) {
+        let half = self.xor(b);
+        (half.xor(c), self.and(b).or(half.and(c)))
+    }
+
+    /// How many bits are one, in parts of a lane that the level is good at: bytes or whole lanes.
+    fn count_ones(self) -> Self;
+    /// Adds such counts. A byte has room for those of 31 vectors.
+    fn plus(self, other: Self) -> Self;
+    /// The sum of such counts in each lane.
+    fn totals(self) -> Self;
+    /// The sums of neighboring lanes: first those of `self`, then those of `other`.
+    fn pair_sums(self, other: Self) -> Self;
+    /// Bit `i` says whether lane `i` is at most `threshold`.
+    fn at_most(self, threshold: u32) -> u64;
+}
