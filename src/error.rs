@@ -90,7 +90,7 @@ pub enum Error {
     },
 
     /// The system refused to read or write.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Io {
         /// The file.
         path: PathBuf,

@@ -30,10 +30,12 @@ impl Passages {
     /// The passages of a text as byte ranges that follow each other without a gap. A last one that is too short joins the
     /// one before it if there is room.
     pub fn split(&self, text: &str) -> Vec<Range<usize>> {
+        let text = &unwrapped(text);
         let mut passages: Vec<(Range<usize>, usize)> = Vec::new();
         let mut open = (0..0, 0);
         for (sentence, words) in self.sentences(text) {
-            if open.1 > 0 && (open.1 >= self.from || open.1 + words > self.to) {
+            // What has no words, as a blank line, stays with what is before it.
+            if words > 0 && open.1 > 0 && (open.1 >= self.from || open.1 + words > self.to) {
                 passages.push(open);
                 open = (sentence.start..sentence.start, 0);
             }
@@ -72,6 +74,27 @@ impl Passages {
     }
 }
 
+/// The text with spaces for the line ends inside of paragraphs, as long as it was: a sentence goes on in the next line, but
+/// Unicode's rules end one at every line end.
+fn unwrapped(text: &str) -> String {
+    let bytes = text.as_bytes();
+    // A line end with nothing but white space up to the next one ends a paragraph.
+    let mut blank_follows = true;
+    let mut unwrapped: Vec<char> = Vec::with_capacity(text.len());
+    for (at, c) in text.char_indices().rev() {
+        let lone = c == '\n' && !blank_follows && !line_before_is_blank(bytes, at);
+        unwrapped.push(if lone { ' ' } else { c });
+        blank_follows = c == '\n' || (blank_follows && c.is_ascii_whitespace());
+    }
+    unwrapped.into_iter().rev().collect()
+}
+
+fn line_before_is_blank(bytes: &[u8], line_end: usize) -> bool {
+    let before =
+        bytes[..line_end].iter().rev().find(|byte| **byte == b'\n' || !byte.is_ascii_whitespace());
+    before.is_none_or(|&byte| byte == b'\n')
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -93,6 +116,15 @@ mod tests {
         assert_eq!(split(4, 6), ["One two three. Four five six.", "Seven eight nine. Ten."]);
         assert_eq!(split(100, 200), [text]);
         assert_eq!(split(2, 2).len(), 6);
+    }
+
+    #[test]
+    fn a_sentence_goes_on_in_the_next_line() {
+        let text = "One two\nthree. Four five.\n\nSix\n \nSeven.";
+        assert_eq!(unwrapped(text), "One two three. Four five.\n\nSix\n \nSeven.");
+        let ranges = Passages { from: 2, to: 9 }.split(text);
+        let passages: Vec<&str> = ranges.into_iter().map(|range| &text[range]).collect();
+        assert_eq!(passages, ["One two\nthree. ", "Four five.\n\n", "Six\n \nSeven."]);
     }
 
     #[test]

@@ -1,0 +1,328 @@
+//! The program from outside: commands, results, errors and exit codes.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::fs;
+
+use common::Place;
+use serde_json::Value;
+
+fn signed() -> Place {
+    let place = Place::new();
+    place.expect(0, "sign examples/docs.jsonl -o docs.sig --payload");
+    place
+}
+
+fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn signing_does_not_depend_on_threads_or_parts() {
+    let place = Place::new();
+    // Enough documents for many chunks, in one file and in five.
+    let documents = fs::read_to_string(place.path("examples/docs.jsonl")).unwrap();
+    let lines: Vec<String> = (0..20)
+        .flat_map(|copy| {
+            documents
+                .lines()
+                .map(move |l| l.replacen("\"id\": \"", &format!("\"id\": \"{copy}/"), 1))
+        })
+        .collect();
+    place.write("all.jsonl", lines.join("\n"));
+    fs::create_dir(place.path("parts")).unwrap();
+    for (number, part) in lines.chunks(lines.len() / 5 + 1).enumerate() {
+        place.write(&format!("parts/{number}.jsonl"), part.join("\n"));
+    }
+    for (name, line) in [
+        ("a", "sign all.jsonl --margins --threads 1"),
+        ("b", "sign all.jsonl --margins --threads 7"),
+        ("c", "sign parts --margins --threads 3"),
+        ("d", "sign parts/*.jsonl --margins --threads 2"),
+    ] {
+        place.expect(0, &format!("{line} -o {name}.sig"));
+    }
+    let first = fs::read(place.path("a.sig")).unwrap();
+    assert!(first.len() > 800_000);
+    for other in ["b.sig", "c.sig", "d.sig"] {
+        assert!(first == fs::read(place.path(other)).unwrap(), "{other} differs");
+    }
+}
+
+#[test]
+fn every_question_is_answered() {
+    let place = signed();
+    let said = place.expect(0, "search docs.sig --id 2.10.x/about.md --radius 60 --format json");
+    let hits = json_lines(&said.out);
+    assert!(!hits.is_empty() && hits.iter().all(|hit| hit["distance"].as_u64().unwrap() <= 60));
+    assert!(hits.iter().all(|hit| hit["id"] != "2.10.x/about.md" && hit["exact"] == true));
+    assert!(
+        hits.iter()
+            .all(|hit| hit["query"] == "2.10.x/about.md" && hit["payload"]["page"].is_string())
+    );
+
+    let nearest = place.expect(0, "search docs.sig --id 2.10.x/about.md --nearest 4 --format json");
+    let nearest = json_lines(&nearest.out);
+    assert_eq!(nearest.len(), 4);
+    assert!(nearest.is_sorted_by_key(|hit| hit["distance"].as_u64()));
+
+    let first =
+        place.expect(0, "search docs.sig --id 2.10.x/about.md --radius 256 --first --format json");
+    assert_eq!(json_lines(&first.out).len(), 1);
+    let ten = place.expect(0, "search docs.sig --text \"Pulsar is a messaging system\"");
+    assert_eq!(ten.out.lines().count(), 10);
+    place.expect(1, "search docs.sig --text \"quite another thing altogether\" --radius 0");
+}
+
+#[test]
+fn a_query_file_asks_for_each_of_its_documents() {
+    let place = signed();
+    let documents =
+        place.expect(0, "search docs.sig --queries examples/docs.jsonl --radius 0 --format json");
+    let signatures = place.expect(0, "search docs.sig --queries docs.sig --radius 0 --format json");
+    assert_eq!(documents.out, signatures.out);
+    place.expect(0, "convert docs.sig docs.npy");
+    place.expect(0, "convert docs.sig docs.hex");
+    let hex = place.expect(0, "search docs.sig --queries docs.hex --radius 0 --format json");
+    assert_eq!(documents.out, hex.out);
+    let npy = place.expect(0, "search docs.npy --queries docs.npy --radius 0");
+    assert_eq!(npy.out.lines().count(), hex.out.lines().count());
+    let story =
+        place.expect(0, "search docs.sig --file examples/stories/harbour.txt -k 1 --format json");
+    assert_eq!(json_lines(&story.out)[0]["query"], "examples/stories/harbour.txt");
+}
+
+#[test]
+fn signatures_survive_every_conversion() {
+    let place = signed();
+    for (from, to) in [
+        ("docs.sig", "a.parquet"),
+        ("a.parquet", "b.hex"),
+        ("b.hex", "c.sig"),
+        ("c.sig", "d.npy"),
+        ("d.npy", "e.sig"),
+        ("docs.sig", "docs.npy"),
+    ] {
+        place.expect(0, &format!("convert {from} {to}"));
+    }
+    let info = |file: &str| {
+        json_lines(&place.expect(0, &format!("info {file} --format json")).out).remove(0)
+    };
+    let (first, last) = (info("docs.sig"), info("e.sig"));
+    assert_eq!(first["rows"], 147);
+    for field in ["rows", "distinct", "bits"] {
+        assert_eq!(first[field], last[field], "{field}");
+    }
+    let hits = |file: &str| {
+        let said =
+            place.expect(0, &format!("search {file} --queries docs.npy --radius 3 --format json"));
+        json_lines(&said.out).iter().map(|hit| hit["distance"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(hits("docs.sig"), hits("e.sig"));
+    assert_eq!(hits("a.parquet"), hits("b.hex"));
+}
+
+#[test]
+fn topsig_needs_its_terms() {
+    let place = Place::new();
+    let said = place.expect(2, "sign examples/docs.jsonl --recipe topsig-1024 -o x.sig");
+    assert!(said.err.contains("hint: make them with `lookalike terms"), "{}", said.err);
+    assert!(!place.path("x.sig").exists());
+    place.expect(0, "terms examples/docs.jsonl --recipe topsig-1024 -o docs.terms");
+    place.expect(
+        0,
+        "sign examples/docs.jsonl --recipe topsig-1024 --terms docs.terms -o x.sig --margins",
+    );
+    place
+        .expect(0, "search x.sig --terms docs.terms --text \"function worker state storage\" -k 3");
+    // Statistics of something else give other bits, so they are refused.
+    place.expect(0, "terms examples/stories --recipe topsig-1024 -o stories.terms");
+    let said =
+        place.expect(2, "search x.sig --terms stories.terms --text \"function worker\" -k 3");
+    assert!(said.err.contains("but those given are"), "{}", said.err);
+    let info = place.expect(0, "info docs.terms --format json");
+    assert_eq!(json_lines(&info.out)[0]["documents"], 147);
+    // Little memory gives the same statistics.
+    place.expect(0, "terms examples/docs.jsonl --recipe topsig-1024 --memory 0 -o little.terms");
+    assert!(
+        fs::read(place.path("docs.terms")).unwrap()
+            == fs::read(place.path("little.terms")).unwrap()
+    );
+}
+
+#[test]
+fn a_bad_record_stops_or_is_skipped_as_the_user_says() {
+    let place = Place::new();
+    place.write("news.jsonl", "{\"text\": \"one two three four\"}\n{\"body\": \"x\"}\n{broken\n{\"text\": \"five six seven\"}\n");
+    let said = place.expect(2, "sign news.jsonl -o news.sig");
+    assert!(said.err.contains("news.jsonl:2: "), "{}", said.err);
+    assert!(said.err.contains("hint: ") && said.err.contains("body"), "{}", said.err);
+    assert!(!place.path("news.sig").exists(), "nothing is there that is not complete");
+    let said = place.expect(3, "sign news.jsonl -o news.sig --on-error skip");
+    assert!(said.err.contains("2 bad records were skipped"), "{}", said.err);
+    assert!(said.err.contains("news.jsonl:3"), "{}", said.err);
+    let said = place.expect(0, "search news.sig --text \"five six seven\" --radius 0");
+    assert_eq!(said.out, "0\tnews.jsonl:4\n");
+}
+
+#[test]
+fn documents_without_features_get_no_signature() {
+    let place = Place::new();
+    place.write("x.jsonl", "{\"text\": \"\"}\n{\"text\": \"... !\"}\n{\"text\": \"近似重複\"}\n{\"text\": \"مرحبا\"}\n");
+    let said = place.expect(0, "sign x.jsonl -o x.sig --format json");
+    let summary = &json_lines(&said.out)[0];
+    assert_eq!((summary["rows"].as_u64(), summary["unsigned"].as_u64()), (Some(2), Some(2)));
+    assert!(said.err.contains("2 without a signature"), "{}", said.err);
+    let info = place.expect(0, "info x.sig --format json");
+    assert_eq!(json_lines(&info.out)[0]["distinct"], 2);
+    let said = place.expect(2, "search x.sig --text \"!\" -k 1");
+    assert!(
+        said.err.contains("too few features") || said.err.contains("fewer than 1"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn mixing_recipes_is_an_error_that_names_both() {
+    let place = signed();
+    place.expect(0, "sign examples/docs.jsonl --recipe code -o code.sig");
+    let said = place.expect(2, "search docs.sig --queries code.sig --radius 3");
+    assert!(said.err.contains("`code`") && said.err.contains("`text`"), "{}", said.err);
+    let said = place.expect(2, "search docs.sig --signature 00ff00ff --radius 3");
+    assert!(said.err.contains("32 bits") && said.err.contains("256 bits"), "{}", said.err);
+    place.expect(0, "convert docs.sig docs.npy");
+    let said = place.expect(2, "search docs.npy --text \"some words\" --radius 3");
+    assert!(said.err.contains("--signature"), "{}", said.err);
+}
+
+#[test]
+fn mistakes_are_told_with_the_way_out() {
+    let place = signed();
+    for (line, problem) in [
+        ("sign nowhere.jsonl -o x.sig", "nowhere.jsonl"),
+        ("sign examples/docs.jsonl -o x.npy", "lookalike convert x.sig x.npy"),
+        ("sign examples/docs.jsonl -o no/such/folder/x.sig", "no/such/folder"),
+        ("sign examples/docs.jsonl --recipe texts -o x.sig", "text, web, code, topsig-1024"),
+        ("sign examples/docs.jsonl --bits 100 -o x.sig", "multiple of 64"),
+        ("sign examples/docs.jsonl --terms docs.sig -o x.sig", "does not weigh by term statistics"),
+        ("search nowhere.sig --text x", "nowhere.sig"),
+        ("search examples/docs.jsonl --text x", "is not a file of lookalike"),
+        ("search docs.sig --id nobody --radius 3", "ids look like"),
+        ("search docs.sig --signature xyz", "xyz"),
+        ("search docs.sig --text x --first", "--radius"),
+        ("compare examples/docs.jsonl examples/stories/harbour.txt", "more than one document"),
+        ("compare --in examples/docs.jsonl a b", "no document `a`"),
+        ("convert docs.sig docs.txt", ".sig, .npy, .hex or .parquet"),
+        ("info examples/README.md", "examples/README.md"),
+        ("recipe nobody", "text, web, code"),
+    ] {
+        let said = place.expect(2, line);
+        assert!(said.err.contains(problem), "lookalike {line}\n{}", said.err);
+        assert!(!said.err.contains("panicked"), "{}", said.err);
+    }
+    let mut command = place.command("info docs.sig");
+    let output = command.env("LOOKALIKE_SIMD", "mmx").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("LOOKALIKE_SIMD"));
+}
+
+#[test]
+fn a_damaged_signature_file_is_not_believed() {
+    let place = signed();
+    let mut bytes = fs::read(place.path("docs.sig")).unwrap();
+    bytes[500] ^= 1;
+    place.write("docs.sig", &bytes);
+    let said = place.expect(2, "search docs.sig --text x -k 1");
+    assert!(said.err.contains("section `signatures` does not match its checksum"), "{}", said.err);
+}
+
+#[test]
+fn standard_input_is_read() {
+    let place = Place::new();
+    let said = place.run_with_input(
+        "sign - -o x.sig",
+        b"{\"id\": 7, \"text\": \"one two three\"}\n{\"text\": \"four\"}",
+    );
+    assert_eq!(said.code, 0, "{}", said.err);
+    let hits = place.expect(0, "search x.sig --text \"one two three\" --radius 0");
+    assert_eq!(hits.out, "0\t7\n");
+    let lines = place.run_with_input("sign - --lines -o y.sig", b"one two three\nfour five six\n");
+    assert_eq!(lines.code, 0, "{}", lines.err);
+    let hits = place.expect(0, "search y.sig --text \"four five six\" --radius 0");
+    assert_eq!(hits.out, "0\t-:2\n");
+}
+
+#[test]
+fn likeness_is_explained() {
+    let place = Place::new();
+    let line = "compare examples/stories/harbour.txt examples/stories/harbour-later.txt";
+    let said = place.expect(0, line);
+    assert!(said.out.contains("[-Eleven-]{+Twelve+}"), "{}", said.out);
+    let said = place.expect(0, &format!("{line} --format json"));
+    let likeness = &json_lines(&said.out)[0];
+    let jaccard = likeness["jaccard"].as_f64().unwrap();
+    assert!((0.9..1.0).contains(&jaccard));
+    assert!(
+        (likeness["cosine"].as_f64().unwrap() - likeness["estimated_cosine"].as_f64().unwrap())
+            .abs()
+            < 0.1
+    );
+    assert_eq!(likeness["only_a"], 6);
+    let same = place.expect(0, "compare --text \"a b c\" \"A  b, c\" --format json");
+    assert_eq!(json_lines(&same.out)[0]["distance"], 0);
+    let lines =
+        place.expect(0, "compare examples/docs.jsonl:1 examples/docs.jsonl:2 --format json");
+    assert_ne!(json_lines(&lines.out)[0]["a"], json_lines(&lines.out)[0]["b"]);
+}
+
+#[test]
+fn passages_point_into_their_documents() {
+    let place = Place::new();
+    place.write("mine.json", r#"{"name": "mine", "passages": {"from": 40, "to": 80}}"#);
+    place.expect(0, "sign examples/stories --recipe mine.json -o x.sig");
+    let story = fs::read_to_string(place.path("examples/stories/harbour.txt")).unwrap();
+    let at = story.find("Wind speeds").unwrap() as u64;
+    let query = "have to be inspected before containers could be unloaded again. Wind speeds of up to 34 metres a second were";
+    let said = place.expect(0, &format!("search x.sig --text \"{query}\" -k 1 --format json"));
+    let hit = &json_lines(&said.out)[0];
+    assert!(hit["id"].as_str().unwrap().starts_with("examples/stories/harbour"));
+    let passage =
+        hit["passage"]["start"].as_u64().unwrap()..hit["passage"]["end"].as_u64().unwrap();
+    assert!(passage.contains(&at) && passage.end < story.len() as u64, "{passage:?}");
+}
+
+#[test]
+fn help_and_completions_are_there() {
+    let place = Place::new();
+    for command in
+        ["sign", "terms", "search", "compare", "info", "convert", "recipe", "completions"]
+    {
+        assert!(place.expect(0, &format!("{command} --help")).out.contains("Usage:"));
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(place.expect(0, &format!("completions {shell}")).out.contains("lookalike"));
+    }
+    let recipe = place.expect(0, "recipe web").out;
+    place.write("web.json", recipe);
+    place.expect(0, "sign examples/docs.jsonl --recipe web.json -o a.sig");
+    place.expect(0, "sign examples/docs.jsonl --recipe web -o b.sig");
+    assert!(fs::read(place.path("a.sig")).unwrap() == fs::read(place.path("b.sig")).unwrap());
+}
+
+#[test]
+fn every_kernel_gives_the_same_answers() {
+    let place = signed();
+    let line = "search docs.sig --queries docs.sig --radius 70 --format json";
+    let expected = place.expect(0, line).out;
+    for level in ["scalar", "avx2", "avx512", "neon"] {
+        let output = place.command(line).env("LOOKALIKE_SIMD", level).output().unwrap();
+        // A level that this machine does not have is refused, never replaced by another.
+        if output.status.code() == Some(0) {
+            assert!(String::from_utf8(output.stdout).unwrap() == expected, "{level}");
+        } else {
+            assert!(String::from_utf8_lossy(&output.stderr).contains(level));
+        }
+    }
+}
