@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! cargo bench --bench scan -- [--mib 1024] [--bits 64,128,256,512,1024] [--kernels avx512,avx2] [--repeats 5]
+//!     [--queries 256] [--huge]
 //! ```
 //!
-//! Rates are bytes of rows compared in a second, for one query alone and for a batch of 256. The repeats of all
-//! measurements of a width are interleaved, and the medians are shown.
+//! Rates are bytes of rows compared in a second, for one query alone and for a batch. The repeats of all
+//! measurements of a width are interleaved, and the medians are shown. `--huge` puts the rows in huge pages.
 #![allow(clippy::print_stdout)]
 
 use std::{collections::BTreeMap, hint::black_box, time::Instant};
@@ -18,7 +19,6 @@ use lookalike::{
 };
 
 const SEED: u64 = 20_261_115;
-const QUERIES: usize = 256;
 const K: usize = 10;
 /// Rows planted within the small radius of each query.
 const PLANTED: usize = 4;
@@ -27,7 +27,9 @@ fn main() {
     let options = Options::from_args();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool of one");
     println!("cpu {}, one thread, seed {SEED}", cpu());
-    println!("{} MiB of rows, {QUERIES} queries, medians of {}", options.mib, options.repeats);
+    let pages = if options.huge { "huge" } else { "ordinary" };
+    let Options { mib, queries, repeats, .. } = options;
+    println!("{mib} MiB of rows in {pages} pages, batches of {queries}, medians of {repeats}");
     println!("rates in GB/s; share of the read bandwidth; batch as a multiple of one query\n");
     println!("{HEADER}");
     for &bits in &options.bits {
@@ -36,7 +38,7 @@ fn main() {
 }
 
 const HEADER: &str = "\
-| bits | kernel | question | one query | share | batch of 256 | batch / one | matches, one / batch |
+| bits | kernel | question | one query | share | batch | batch / one | matches, one / batch |
 |---|---|---|---|---|---|---|---|";
 
 struct Options {
@@ -44,6 +46,8 @@ struct Options {
     bits: Vec<u32>,
     kernels: Vec<Kernel>,
     repeats: usize,
+    huge: bool,
+    queries: usize,
 }
 
 impl Options {
@@ -65,6 +69,8 @@ impl Options {
                 .collect(),
             kernels: Kernel::available().filter(wanted).collect(),
             repeats: value("--repeats").map_or(5, number),
+            queries: value("--queries").map_or(256, number),
+            huge: args.iter().any(|arg| arg == "--huge"),
         }
     }
 }
@@ -114,7 +120,7 @@ impl Timing {
 }
 
 fn measure(bits: u32, options: &Options) {
-    let (rows, queries) = data(bits, options.mib << 20);
+    let (rows, queries) = data(bits, options);
     let one: Signatures = queries.get(0).into();
     let questions =
         [Question::Within(bits * 3 / 64), Question::Within(bits * 10 / 64), Question::Nearest];
@@ -139,7 +145,7 @@ fn measure(bits: u32, options: &Options) {
     for ((k, q), [alone, batch]) in timings {
         let (kernel, question) = (options.kernels[k].name(), questions[q].name());
         let one = bytes / alone.median();
-        let many = bytes * QUERIES as f64 / batch.median();
+        let many = bytes * options.queries as f64 / batch.median();
         println!(
             "| {bits} | {kernel} | {question} | {one:.1} | {:.2} | {many:.1} | {:.1} | {} / {} |",
             one / read,
@@ -169,12 +175,12 @@ fn sum(words: &[u64]) -> u64 {
 }
 
 /// Random rows and queries; near each query some rows, at distances up to the small radius.
-fn data(bits: u32, bytes: usize) -> (Signatures, Signatures) {
+fn data(bits: u32, options: &Options) -> (Signatures, Signatures) {
     let stride = bits.div_ceil(64) as usize;
     let mut random = Random(SEED ^ u64::from(bits));
-    let rows = bytes / 8 / stride;
+    let rows = (options.mib << 20) / 8 / stride;
     let mut words: Vec<u64> = (0..rows * stride).map(|_| random.next()).collect();
-    let queries: Vec<u64> = (0..QUERIES * stride).map(|_| random.next()).collect();
+    let queries: Vec<u64> = (0..options.queries * stride).map(|_| random.next()).collect();
     for query in queries.chunks(stride) {
         for _ in 0..PLANTED {
             let row = random.next() as usize % rows;
@@ -187,7 +193,8 @@ fn data(bits: u32, bytes: usize) -> (Signatures, Signatures) {
         }
     }
     let pack = |words| Signatures::from_words(bits, words).expect("a width");
-    (pack(words), pack(queries))
+    let rows = pack(words);
+    (if options.huge { rows.in_huge_pages() } else { rows }, pack(queries))
 }
 
 /// splitmix64.

@@ -41,3 +41,8 @@ pub use error::{Error, Result};
 pub use recipe::{Recipe, Signer};
 pub use sigfile::SignatureFile;
 pub use signature::{Signature, Signatures};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,7 +3,7 @@
 
 use std::{fs::File, ops::Range, path::Path, sync::Arc};
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
 use crate::{Error, Result};
 
@@ -31,6 +31,16 @@ impl MappedWords {
     pub(crate) fn new(map: Arc<Mmap>, bytes: Range<usize>) -> Option<Self> {
         bytemuck::try_cast_slice::<u8, u64>(map.get(bytes.clone())?).ok()?;
         Some(MappedWords { map, bytes })
+    }
+
+    /// A copy of `words` in memory of its own, in huge pages if the system has them, or nothing if it refuses.
+    pub(crate) fn copy_in_huge_pages(words: &[u64]) -> Option<Self> {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let mut map = MmapMut::map_anon(bytes.len()).ok()?;
+        #[cfg(target_os = "linux")]
+        map.advise(memmap2::Advice::HugePage).ok()?;
+        map.copy_from_slice(bytes);
+        MappedWords::new(Arc::new(map.make_read_only().ok()?), 0..bytes.len())
     }
 
     pub(crate) fn as_slice(&self) -> &[u64] {

@@ -182,7 +182,7 @@ fn copies_are_all_found_in_order() {
     for copies in [1, 52, 200] {
         let one = random(64, 1, 3);
         let rows = Signatures::from_words(64, one.words().repeat(copies)).unwrap();
-        let queries = Signatures::from_words(64, one.words().repeat(12)).unwrap();
+        let queries = Signatures::from_words(64, one.words().repeat(20)).unwrap();
         for question in questions(64, 3, 60) {
             check(&rows, &queries, question);
         }
@@ -232,5 +232,15 @@ fn another_width_is_refused() {
         scan.nearest(&query, 3, &mut found),
     ] {
         assert!(matches!(refused, Err(Error::WidthMismatch { stored: 64, given: 72 })));
+    }
+}
+
+#[test]
+fn huge_pages_hold_the_same_rows() {
+    for rows in [Signatures::new(64).unwrap(), random(128, 1000, 6)] {
+        let mut moved = rows.clone().in_huge_pages();
+        assert_eq!((moved.bits(), moved.words()), (rows.bits(), rows.words()));
+        moved.push(&random(rows.bits(), 1, 7).get(0)).unwrap();
+        assert_eq!(moved.len(), rows.len() + 1);
     }
 }

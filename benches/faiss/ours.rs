@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
-    let (rows, queries) = (read_npy(rows)?, read_npy(queries)?);
+    let (rows, queries) = (read_npy(rows)?.in_huge_pages(), read_npy(queries)?);
     println!("{}", serde_json::json!({ "kernel": hamming::kernel()?.name() }));
     for line in std::io::stdin().lock().lines() {
         println!("{}", answer(&Scan::new(&rows)?, &queries, &line?)?);

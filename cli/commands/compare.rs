@@ -195,5 +195,5 @@ fn shortened(words: &[&str], first: bool, last: bool) -> String {
     }
     let start = if first { String::new() } else { words[..context].concat() };
     let end = if last { String::new() } else { words[words.len() - context..].concat() };
-    format!("{start} ... {end}")
+    format!("{start} ... {end}").trim_end_matches(|c: char| last && c.is_whitespace()).to_owned()
 }

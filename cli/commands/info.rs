@@ -43,11 +43,12 @@ impl Info {
 }
 
 fn about_terms(terms: &TermStatistics) -> Map<String, Value> {
+    let totals = terms.totals();
     facts(json!({
         "kind": "terms",
-        "documents": terms.documents(),
-        "occurrences": terms.occurrences(),
-        "distinct": terms.distinct(),
+        "documents": totals.documents,
+        "occurrences": totals.occurrences,
+        "distinct": totals.distinct,
         "fingerprint": terms.fingerprint(),
     }))
 }
@@ -69,8 +70,8 @@ fn about_signatures(file: &SignatureFile) -> Map<String, Value> {
         "rows": signatures.len(),
         "distinct": distinct.len(),
         "bits": signatures.bits(),
-        "unsigned": file.unsigned(),
-        "columns": columns.join(", "),
+        "unsigned": file.recipe().map(|_| file.unsigned()),
+        "columns": (!columns.is_empty()).then(|| columns.join(", ")),
         "recipe_hash": file.recipe().map(Recipe::hash),
         "recipe": file.recipe().map(|recipe| serde_json::to_value(recipe).unwrap_or_default()),
     }))

@@ -306,13 +306,13 @@ impl<'a> Session<'a> {
             Question::First(radius) => format!("first within {radius} of {bits} bits"),
             Question::Nearest(_) => "nearest".to_owned(),
         };
-        let queries = if self.queries == 1 {
-            String::new()
-        } else {
-            format!(" for {} queries", self.queries)
+        let queries = match self.queries {
+            1 => String::new(),
+            queries => format!(" for {queries} queries"),
         };
+        let hits = if self.hits == 1 { "hit" } else { "hits" };
         say(global, || {
-            format!("{} hits {asked}{queries} among {rows} signatures (exact)", self.hits)
+            format!("{} {hits} {asked}{queries} among {rows} signatures (exact)", self.hits)
         });
         if self.unsigned > 0 {
             let unsigned = self.unsigned;

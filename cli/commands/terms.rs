@@ -8,10 +8,9 @@ use lookalike::{
     features::{
         Buffers, Extractor,
         counts::Counts,
-        terms::{TermCollector, TermCounts, TermStatistics},
+        terms::{TermCollector, TermCounts, TermTotals},
     },
 };
-use serde_json::json;
 
 use super::{Global, Outcome, recipe::RecipeArgs};
 use crate::{
@@ -64,24 +63,15 @@ impl Terms {
             collector.add(&chunk.terms)?;
             reading.note(chunk.documents, chunk.bad)
         })?;
-        collector.finish(&self.output, &recipe.features)?;
+        let totals = collector.finish(&self.output, &recipe.features)?;
         let outcome = reading.finish();
-        let statistics = TermStatistics::open(&self.output)?;
         if global.json() {
-            let documents = statistics.documents();
-            let (occurrences, distinct) = (statistics.occurrences(), statistics.distinct());
-            print(
-                json!({ "documents": documents, "occurrences": occurrences, "distinct": distinct }),
-            )?;
+            print(serde_json::to_string(&totals)?)?;
         }
         say(global, || {
-            let path = self.output.display();
-            let distinct = statistics.distinct();
-            let documents = statistics.documents();
-            format!(
-                "{path}: {distinct} distinct features of {documents} documents{}",
-                reading.rate()
-            )
+            let (path, rate) = (self.output.display(), reading.rate());
+            let TermTotals { distinct, documents, .. } = totals;
+            format!("{path}: {distinct} distinct features of {documents} documents{rate}")
         });
         Ok(outcome)
     }

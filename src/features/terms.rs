@@ -33,6 +33,24 @@ struct About {
     entries: u64,
 }
 
+/// What term statistics sum up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TermTotals {
+    /// Documents that were counted.
+    pub documents: u64,
+    /// Occurrences of all features.
+    pub occurrences: u64,
+    /// Distinct features.
+    pub distinct: u64,
+}
+
+impl About {
+    fn totals(&self) -> TermTotals {
+        let About { documents, occurrences, distinct, .. } = *self;
+        TermTotals { documents, occurrences, distinct }
+    }
+}
+
 /// How often each feature occurs in a collection; memory-mapped.
 ///
 /// Features that occur once are not stored, so a feature that is not found counts as one that occurs once, in one
@@ -68,19 +86,9 @@ impl TermStatistics {
         &self.container.about.features
     }
 
-    /// How many documents were counted.
-    pub fn documents(&self) -> u64 {
-        self.container.about.documents
-    }
-
-    /// How many occurrences of features were counted.
-    pub fn occurrences(&self) -> u64 {
-        self.container.about.occurrences
-    }
-
-    /// How many distinct features there were.
-    pub fn distinct(&self) -> u64 {
-        self.container.about.distinct
+    /// What the statistics sum up to.
+    pub fn totals(&self) -> TermTotals {
+        self.container.about.totals()
     }
 
     /// A hash of all that these statistics say: the recipe holds it, so that signatures weighed by other statistics are
@@ -100,14 +108,14 @@ impl TermStatistics {
     /// The TF-IDF weight of a feature that occurs `count` times in a document.
     pub(super) fn tf_idf(&self, hash: u64, count: u32) -> u64 {
         let (_, with_it) = self.of(hash);
-        let ratio = (self.documents() as f64 + 1.0) / (f64::from(with_it) + 1.0);
+        let ratio = (self.container.about.documents as f64 + 1.0) / (f64::from(with_it) + 1.0);
         fixed(f64::from(count) * libm::log(ratio))
     }
 
     /// TopSig's weight of a feature that occurs `count` times in a document with `all` occurrences of features.
     pub(super) fn log_likelihood(&self, hash: u64, count: u32, all: u64) -> u64 {
         let (occurrences, _) = self.of(hash);
-        let expected = f64::from(occurrences) / self.occurrences() as f64;
+        let expected = f64::from(occurrences) / self.container.about.occurrences as f64;
         fixed(log_likelihood(f64::from(count), all as f64, expected))
     }
 }
@@ -233,8 +241,8 @@ impl TermCollector {
         Ok(())
     }
 
-    /// Writes the statistics to `path`.
-    pub fn finish(mut self, path: &Path, features: &FeatureSettings) -> Result<()> {
+    /// Writes the statistics to `path`; tells what they sum up to.
+    pub fn finish(mut self, path: &Path, features: &FeatureSettings) -> Result<TermTotals> {
         let mut runs: Vec<Box<dyn Iterator<Item = std::io::Result<Term>>>> = Vec::new();
         let last = self.sorted();
         runs.push(Box::new(last.into_iter().map(Ok)));
@@ -264,7 +272,9 @@ impl TermCollector {
             MergeError::Read(error) => Error::io(path, error),
             MergeError::Write(error) => error,
         })?;
-        writer.finish(about)
+        let totals = about.totals();
+        writer.finish(about)?;
+        Ok(totals)
     }
 }
 
@@ -344,7 +354,7 @@ mod tests {
         let documents: Vec<&[u64]> = documents.iter().map(|d| &d[..]).collect();
         let (roomy, tight) = (statistics(&documents, 1 << 30), statistics(&documents, 1));
         assert_eq!(roomy.fingerprint(), tight.fingerprint());
-        assert_eq!((tight.documents(), tight.occurrences(), tight.distinct()), (200, 8000, 97));
+        assert_eq!(tight.totals(), TermTotals { documents: 200, occurrences: 8000, distinct: 97 });
         for term in 0..97 {
             let hash = super::super::hash::mix(term);
             let occurrences =

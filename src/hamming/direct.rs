@@ -2,6 +2,8 @@
 //!
 //! As many rows as a vector has lanes are counted together, so that their distances end up in one vector, in order.
 
+use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
+
 use bytemuck::{Zeroable, cast_slice};
 
 use super::{lanes::Lanes, scalar};
@@ -101,15 +103,24 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
         Fixed { proof, query: query.try_into().expect("the caller matched the width"), vectors }
     }
 
+    #[inline(always)]
+    fn count(&self, vector: usize, words: &L::Words) -> L {
+        self.vectors[vector].xor(L::load(self.proof, words)).count_ones()
+    }
+
     /// The distances of as many rows as there are lanes.
     #[inline(always)]
     fn lanes(&self, rows: &[L::Words]) -> L {
+        assert_eq!(rows.len(), Self::SUMS * Self::VECTORS);
         let mut sums = [L::splat(self.proof, 0); MOST_LANES];
-        for (sum, vectors) in sums.iter_mut().zip(rows.chunks_exact(Self::VECTORS)) {
-            for (query, vector) in self.vectors.iter().zip(vectors) {
-                *sum = sum.plus(query.xor(L::load(self.proof, vector)).count_ones());
+        for i in 0..Self::SUMS {
+            let mut sum = self.count(0, &rows[i * Self::VECTORS]);
+            for vector in 1..Self::VECTORS {
+                sum = sum.plus(self.count(vector, &rows[i * Self::VECTORS + vector]));
             }
-            *sum = sum.totals();
+            sums[i] = sum.totals();
+            // Rows must be read in order, or the CPU does not see that it will need the next ones.
+            compiler_fence(SeqCst);
         }
         let mut left = Self::SUMS;
         while left > 1 {

@@ -1,7 +1,9 @@
 //! Hamming distances between rows of words: how many bits differ, and which rows are within a threshold?
 //!
-//! [`kernel`] chooses once the best instructions that this CPU has (AVX-512 or AVX2, NEON, or plain words), unless the
-//! environment variable `LOOKALIKE_SIMD` names others. This is the only room where search code needs `unsafe`. A level is a value that only its `detect` makes: having one is the proof that its instructions exist.
+//! [`kernel`] chooses once the best instructions that this CPU has (AVX-512, AVX2, NEON, or plain words), unless the
+//! environment variable `LOOKALIKE_SIMD` names others. A few queries take the direct form, many the bit-sliced one.
+//!
+//! A level is a value that only its `detect` makes: having one is the proof that its instructions exist.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -220,8 +222,8 @@ pub struct Batch<'a> {
     patterns: Option<sliced::Patterns>,
 }
 
-/// From so many queries on, turning rows on their side pays: measured at 64 to 1024 bits.
-const SLICED_FROM: usize = 8;
+/// From so many queries on, turning rows on their side pays at 64 and 1024 bits; from 8 on only for small radii.
+const SLICED_FROM: usize = 16;
 
 impl<'a> Batch<'a> {
     /// A batch of queries of `stride` words each.

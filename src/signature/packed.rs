@@ -43,6 +43,15 @@ impl Signatures {
         Signatures { bits, words: Words::Mapped(words) }
     }
 
+    /// The same rows, moved into huge pages where the system has them: worth the copy if they are scanned often, as
+    /// long walks through memory then cross fewer pages.
+    pub fn in_huge_pages(self) -> Self {
+        match MappedWords::copy_in_huge_pages(self.words()) {
+            Some(words) => Signatures::from_mapped(self.bits, words),
+            None => self,
+        }
+    }
+
     /// The width in bits.
     pub fn bits(&self) -> u32 {
         self.bits
