@@ -2,6 +2,7 @@
 //!
 //! text → [`words`] ([`normalise`], [`language`]) → [`shingles`] → [`hash`] → [`counts`] → [`weights`]
 
+mod ascii;
 pub mod counts;
 pub mod hash;
 pub mod html;

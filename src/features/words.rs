@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::normalise::{Normalise, normalise};
+use super::{
+    ascii,
+    normalise::{Normalise, normalise},
+};
 
 /// What counts as a word. Both rules want a letter or a digit in it: a ruled line `____` is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,11 +37,19 @@ pub struct WordSettings {
 }
 
 /// The words of a text, joined by single spaces.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Words {
     joined: Vec<u8>,
     /// Where each word ends in `joined`; it begins one past the end of the word before it.
     ends: Vec<usize>,
+    /// A piece of text in the case that words have; only memory to use again.
+    folded: Vec<u8>,
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Self) -> bool {
+        self.joined == other.joined && self.ends == other.ends
+    }
 }
 
 impl Words {
@@ -89,7 +100,7 @@ impl Words {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            at = self.extend_from_ascii(bytes, at, settings.table());
+            at = self.extend_from_ascii(bytes, at, settings);
             let end = bytes[at..].iter().position(|&byte| is_space(byte));
             let end = end.map_or(bytes.len(), |length| at + length);
             if at < end {
@@ -101,40 +112,36 @@ impl Words {
 
     /// Appends the words from `start` on until a chunk (what stands between two spaces) that is not all ASCII, or the
     /// end. Returns where that chunk begins.
-    fn extend_from_ascii(&mut self, bytes: &[u8], start: usize, table: &AsciiTable) -> usize {
-        let limit = start + ascii_prefix(&bytes[start..]);
-        // Never more is written than is read, but for one space; so the room is made once.
+    fn extend_from_ascii(&mut self, bytes: &[u8], start: usize, settings: &WordSettings) -> usize {
+        let mut end = start + ascii_prefix(&bytes[start..]);
+        if end < bytes.len() {
+            let chunk = bytes[start..end].iter().rposition(|&byte| is_space(byte));
+            end = chunk.map_or(start, |space| start + space + 1);
+        }
+        self.folded.clear();
+        self.folded.extend_from_slice(&bytes[start..end]);
+        if settings.fold_case {
+            self.folded.make_ascii_lowercase();
+        }
+        self.folded.extend_from_slice(&[0; ascii::PIECE]);
+        // Each word is followed by a space; never more is written than is read, but for the spaces at both ends.
         let mut written = self.joined.len();
-        self.joined.resize(written + limit - start + 1, 0);
-        let out = &mut self.joined[..];
-        let mut at = start;
-        let (mut chunk, mut chunk_written, mut chunk_words) = (at, written, self.ends.len());
-        while at < limit {
-            match table.class[bytes[at] as usize] {
-                Class::Space => {
-                    at += 1;
-                    (chunk, chunk_written, chunk_words) = (at, written, self.ends.len());
-                }
-                Class::Letter | Class::Digit | Class::Underscore => {
-                    let word = written + usize::from(written > 0);
-                    // Overwritten by the first word.
-                    out[written] = b' ';
-                    let end;
-                    (at, end) = copy_word(bytes, at, table, out, word);
-                    if out[word] != b'_' || out[word..end].iter().any(u8::is_ascii_alphanumeric) {
-                        self.ends.push(end);
-                        written = end;
-                    }
-                }
-                _ => at += 1,
+        self.joined.resize(written + self.folded.len() + 2, b' ');
+        written += usize::from(written > 0);
+        let (folded, joined) = (&self.folded[..], &mut self.joined[..]);
+        ascii::for_each_word(&bytes[start..end], settings.rule, |word, word_end| {
+            let is_word = |word: &[u8]| word.iter().any(u8::is_ascii_alphanumeric);
+            if folded[word] == b'_' && !is_word(&folded[word..word_end]) {
+                return;
             }
-        }
-        if limit < bytes.len() {
-            (at, written) = (chunk, chunk_written);
-            self.ends.truncate(chunk_words);
-        }
-        self.joined.truncate(written);
-        at
+            ascii::copy(folded, word, word_end, joined, written);
+            written += word_end - word;
+            joined[written] = b' ';
+            self.ends.push(written);
+            written += 1;
+        });
+        self.joined.truncate(self.ends.last().copied().unwrap_or(0));
+        end
     }
 
     /// Appends the words of any text, by the general rules.
@@ -185,105 +192,6 @@ impl Words {
         let length = length.min(starts.len() - 1);
         for window in starts.windows(length + 1) {
             self.push(&run.as_bytes()[window[0]..window[length]]);
-        }
-    }
-}
-
-/// Copies the word at `at` to `out[to..]`, in the table's case. Returns where it ends in both.
-#[inline]
-fn copy_word(
-    bytes: &[u8],
-    mut at: usize,
-    table: &AsciiTable,
-    out: &mut [u8],
-    mut to: usize,
-) -> (usize, usize) {
-    while let Some(&byte) = bytes.get(at) {
-        let folded = table.word[byte as usize];
-        if folded != 0 {
-            out[to] = folded;
-        } else if table.joins(bytes, at) {
-            out[to] = byte;
-        } else {
-            break;
-        }
-        at += 1;
-        to += 1;
-    }
-    (at, to)
-}
-
-/// The word-break classes of UAX #29 as far as ASCII has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Letter,
-    Digit,
-    Underscore,
-    /// Joins two letters, or two digits.
-    MidBoth,
-    /// Joins two letters.
-    MidLetter,
-    /// Joins two digits.
-    MidDigit,
-    Space,
-    Other,
-}
-
-/// What the ASCII path must know of each byte.
-struct AsciiTable {
-    class: [Class; 256],
-    /// The byte as it stands in a word, 0 if it does not stand in words by itself.
-    word: [u8; 256],
-}
-
-impl AsciiTable {
-    const fn new(rule: WordRule, fold_case: bool) -> Self {
-        let mut table = AsciiTable { class: [Class::Other; 256], word: [0; 256] };
-        let mut i = 0;
-        while i < 256 {
-            let byte = i as u8;
-            table.class[i] = match (byte, rule) {
-                (b'a'..=b'z' | b'A'..=b'Z', _) => Class::Letter,
-                (b'0'..=b'9', _) => Class::Digit,
-                (b'_', _) => Class::Underscore,
-                (b'.' | b'\'', WordRule::Unicode) => Class::MidBoth,
-                (b':', WordRule::Unicode) => Class::MidLetter,
-                (b',' | b';', WordRule::Unicode) => Class::MidDigit,
-                _ if is_space(byte) => Class::Space,
-                _ => Class::Other,
-            };
-            if let Class::Letter | Class::Digit | Class::Underscore = table.class[i] {
-                table.word[i] = if fold_case { byte.to_ascii_lowercase() } else { byte };
-            }
-            i += 1;
-        }
-        table
-    }
-
-    /// Whether the byte at `at` joins its two neighbours to one word (rules WB6, WB7, WB11 and WB12).
-    fn joins(&self, bytes: &[u8], at: usize) -> bool {
-        let class = |at: usize| bytes.get(at).map_or(Class::Other, |&b| self.class[b as usize]);
-        let between = |kind| class(at - 1) == kind && class(at + 1) == kind;
-        match class(at) {
-            Class::MidBoth => between(Class::Letter) || between(Class::Digit),
-            Class::MidLetter => between(Class::Letter),
-            Class::MidDigit => between(Class::Digit),
-            _ => false,
-        }
-    }
-}
-
-impl WordSettings {
-    fn table(&self) -> &'static AsciiTable {
-        static UNICODE: AsciiTable = AsciiTable::new(WordRule::Unicode, false);
-        static UNICODE_FOLDED: AsciiTable = AsciiTable::new(WordRule::Unicode, true);
-        static ALPHANUMERIC: AsciiTable = AsciiTable::new(WordRule::Alphanumeric, false);
-        static ALPHANUMERIC_FOLDED: AsciiTable = AsciiTable::new(WordRule::Alphanumeric, true);
-        match (self.rule, self.fold_case) {
-            (WordRule::Unicode, false) => &UNICODE,
-            (WordRule::Unicode, true) => &UNICODE_FOLDED,
-            (WordRule::Alphanumeric, false) => &ALPHANUMERIC,
-            (WordRule::Alphanumeric, true) => &ALPHANUMERIC_FOLDED,
         }
     }
 }
