@@ -109,7 +109,7 @@ fn count_terms(texts: &[String], path: &std::path::Path) -> TermStatistics {
         extractor.count(text, &mut buffers, &mut counts);
         terms.add(&counts);
     }
-    let mut collector = TermCollector::new(1 << 30);
+    let mut collector = TermCollector::new(1 << 30, &std::env::temp_dir());
     collector.add(&terms).expect("enough memory");
     let features = recipe(SignatureKind::SimHash, Weight::One, 1, 64).features;
     collector.finish(path, &features).expect("a temporary file");

@@ -4,7 +4,10 @@ use std::{fmt, io, process::ExitCode};
 
 use lookalike::Error;
 
-use crate::input::{BadRecord, InputError};
+use crate::{
+    input::{BadRecord, InputError},
+    output::tell,
+};
 
 /// An error with the way out.
 #[derive(Debug)]
@@ -32,9 +35,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         // Whoever read our output has seen enough, as `head` does.
         return ExitCode::SUCCESS;
     }
-    eprintln!("lookalike: {error:#}");
+    tell(format!("lookalike: {error:#}"));
     if let Some(hint) = hint_of(error) {
-        eprintln!("hint: {hint}");
+        tell(format!("hint: {hint}"));
     }
     ExitCode::from(2)
 }
@@ -70,9 +73,7 @@ fn hint_of_engine(error: &Error) -> Option<&'static str> {
             "make them with `lookalike terms INPUT... --recipe R -o FILE` and say `--terms FILE`",
         ),
         Error::Recipe { .. } => Some("`lookalike recipe text` prints a recipe file to start from"),
-        Error::Damaged { .. } => {
-            Some("files that lookalike wrote can be made again with `lookalike sign` or `terms`")
-        }
+        Error::Damaged { .. } => Some("make it again with `lookalike sign` or `lookalike terms`"),
         _ => None,
     }
 }

@@ -18,9 +18,11 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use crate::{
     Error, Result,
     mapped::{MappedBytes, MappedWords, map_file},
+    partial::Partial,
 };
 
 const MAGIC: &[u8; 8] = b"LOOKALIK";
+const NOT_OURS: &str = "is not a file that lookalike wrote";
 const VERSION: u32 = 1;
 const PRELUDE: usize = 64;
 /// Sections start at multiples of this, so that rows are aligned for every kernel.
@@ -48,7 +50,7 @@ struct Header<M> {
 pub(crate) struct ContainerWriter {
     kind: &'static str,
     path: PathBuf,
-    file: BufWriter<tempfile::NamedTempFile>,
+    file: BufWriter<Partial>,
     written: u64,
     sections: Vec<SectionWriter>,
 }
@@ -65,13 +67,10 @@ impl ContainerWriter {
     /// Begins a file at `path` with these sections. What is there now stays until [`finish`](Self::finish).
     pub(crate) fn create(path: &Path, kind: &'static str, names: &[&'static str]) -> Result<Self> {
         let io = |error| Error::io(path, error);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let file = temporary_file(folder).map_err(io)?;
-        let mut file = BufWriter::with_capacity(1 << 20, file);
+        let mut file = BufWriter::with_capacity(1 << 20, Partial::create(path).map_err(io)?);
         file.write_all(&[0; ALIGNMENT as usize]).map_err(io)?;
         let sections = names.iter().enumerate().map(|(i, &name)| {
-            let spool = if i == 0 { None } else { Some(tempfile::tempfile_in(folder)?) };
+            let spool = if i == 0 { None } else { Some(tempfile::tempfile_in(folder_of(path))?) };
             let spool = spool.map(|file| BufWriter::with_capacity(1 << 18, file));
             Ok(SectionWriter { name, hash: Xxh3Default::new(), length: 0, spool })
         });
@@ -122,9 +121,7 @@ impl ContainerWriter {
         let mut file = self.file.into_inner()?;
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&prelude(self.written, &header))?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
-        sync_folder(&self.path)
+        file.complete()
     }
 
     fn pad(&mut self) -> std::io::Result<()> {
@@ -134,22 +131,10 @@ impl ContainerWriter {
     }
 }
 
-/// A file that goes away unless it is given a name, with the permissions of any new file.
-fn temporary_file(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".lookalike-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
-}
-
-/// A rename is durable only once its folder is.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = fs::canonicalize(path)?;
-    match folder.parent() {
-        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
+/// Where a file lies: what it needs beside it has room there.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 fn prelude(header_offset: u64, header: &[u8]) -> [u8; PRELUDE] {
@@ -184,6 +169,9 @@ impl<M: DeserializeOwned> Container<M> {
     /// Opens a file of this kind and checks every byte of it.
     pub(crate) fn open(path: &Path, kind: &str) -> Result<Self> {
         let damaged = |problem: String| Error::damaged(path, problem);
+        if path.is_dir() {
+            return Err(Error::format(path, "is a folder, not a file"));
+        }
         if cfg!(target_endian = "big") {
             return Err(damaged(
                 "is little-endian, and this machine is not: convert it to .npy on one that is"
@@ -191,14 +179,17 @@ impl<M: DeserializeOwned> Container<M> {
             ));
         }
         if fs::metadata(path).map_err(|error| Error::io(path, error))?.len() < PRELUDE as u64 {
-            return Err(damaged("is too short to be a file of lookalike".into()));
+            return Err(Error::format(path, NOT_OURS));
         }
         let map = map_file(path)?;
+        if &map[..8] != MAGIC {
+            return Err(Error::format(path, NOT_OURS));
+        }
         let header_range = check_prelude(&map).map_err(damaged)?;
         let about_kind: Header<serde::de::IgnoredAny> =
             parse_header(&map[header_range.clone()]).map_err(damaged)?;
         if about_kind.kind != kind {
-            return Err(damaged(format!("holds {}, not {kind}", about_kind.kind)));
+            return Err(Error::format(path, format!("holds {}, not {kind}", about_kind.kind)));
         }
         let header: Header<M> = parse_header(&map[header_range]).map_err(damaged)?;
         let container = Container {
@@ -255,9 +246,6 @@ impl<M: DeserializeOwned> Container<M> {
 
 fn check_prelude(map: &[u8]) -> Result<Range<usize>, String> {
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| map[at + i]));
-    if &map[..8] != MAGIC {
-        return Err("is not a file of lookalike (or was never completed)".into());
-    }
     if word(56) != xxh3_64(&map[..56]) {
         return Err("has a damaged prelude (bytes 0 to 63)".into());
     }

@@ -80,7 +80,16 @@ pub enum Error {
         problem: &'static str,
     },
 
-    /// A file of ours that is not what it should be.
+    /// A file that is not in the format it should be in.
+    #[error("{}: {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        problem: String,
+    },
+
+    /// A file of ours that something has happened to.
     #[error("{}: {problem}", path.display())]
     Damaged {
         /// The file.
@@ -108,7 +117,12 @@ impl Error {
         Error::Io { path: path.to_owned(), source }
     }
 
-    /// A file of ours that is not what it should be.
+    /// A file that is not in the format it should be in.
+    pub fn format(path: &Path, problem: impl Into<String>) -> Self {
+        Error::Format { path: path.to_owned(), problem: problem.into() }
+    }
+
+    /// A file of ours that something has happened to.
     pub fn damaged(path: &Path, problem: impl Into<String>) -> Self {
         Error::Damaged { path: path.to_owned(), problem: problem.into() }
     }

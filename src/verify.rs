@@ -7,10 +7,10 @@ use crate::{Signer, features::weights::ONE, recipe::Scratch};
 /// How alike two texts are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Likeness {
-    /// Features that both have, over features that either has.
-    pub jaccard: f64,
-    /// The cosine of the angle between their weighted features.
-    pub cosine: f64,
+    /// Features that both have, over features that either has; nothing if one of them has none.
+    pub jaccard: Option<f64>,
+    /// The cosine of the angle between their weighted features; nothing if one of them has none.
+    pub cosine: Option<f64>,
     /// Distinct features that both have.
     pub shared: usize,
     /// Distinct features that only the first has.
@@ -49,13 +49,15 @@ pub fn compare(signer: &Signer, first: &str, second: &str) -> Likeness {
             .filter(|(_, weights)| weights.map(|weight| weight > 0.0) == wanted)
             .count()
     };
-    let shared = sides([true, true]);
+    let (shared, only_first, only_second) =
+        (sides([true, true]), sides([true, false]), sides([false, true]));
+    let comparable = shared + only_first > 0 && shared + only_second > 0;
     Likeness {
-        jaccard: ratio(shared as f64, features.len() as f64),
-        cosine: cosine(&features),
+        jaccard: comparable.then(|| shared as f64 / features.len() as f64),
+        cosine: comparable.then(|| cosine(&features)),
         shared,
-        only_first: sides([true, false]),
-        only_second: sides([false, true]),
+        only_first,
+        only_second,
         differences: differences(features),
     }
 }
@@ -79,12 +81,7 @@ fn add_features(signer: &Signer, text: &str, side: usize, features: &mut Feature
 fn cosine(features: &Features) -> f64 {
     let sum = |a: usize, b: usize| -> f64 { features.values().map(|(_, w)| w[a] * w[b]).sum() };
     // Rounding must not make copies less than alike.
-    ratio(sum(0, 1), (sum(0, 0) * sum(1, 1)).sqrt()).min(1.0)
-}
-
-/// Two texts without features are alike.
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole == 0.0 { 1.0 } else { part / whole }
+    (sum(0, 1) / (sum(0, 0) * sum(1, 1)).sqrt()).min(1.0)
 }
 
 fn differences(features: Features) -> Vec<Difference> {
@@ -120,8 +117,8 @@ mod tests {
     fn likeness_is_counted_feature_by_feature() {
         let likeness = compare(&words(Weight::One), "a b c d", "B c d e");
         assert_eq!((likeness.shared, likeness.only_first, likeness.only_second), (3, 1, 1));
-        assert_eq!(likeness.jaccard, 0.6);
-        assert_eq!(likeness.cosine, 0.75);
+        assert_eq!(likeness.jaccard, Some(0.6));
+        assert_eq!(likeness.cosine, Some(0.75));
         let names: Vec<&str> = likeness.differences.iter().map(|d| d.feature.as_str()).collect();
         assert_eq!(names, ["a", "e"]);
     }
@@ -129,8 +126,8 @@ mod tests {
     #[test]
     fn weights_count_and_the_greatest_difference_comes_first() {
         let likeness = compare(&words(Weight::Count), "a a a b", "a b b");
-        assert_eq!(likeness.jaccard, 1.0);
-        assert!((likeness.cosine - 5.0 / 50_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(likeness.jaccard, Some(1.0));
+        assert!((likeness.cosine.unwrap() - 5.0 / 50_f64.sqrt()).abs() < 1e-12);
         assert_eq!(
             likeness.differences[0],
             Difference { feature: "a".into(), first: 3.0, second: 1.0 }
@@ -141,10 +138,13 @@ mod tests {
     fn copies_and_strangers() {
         let signer = words(Weight::LogCount);
         let copy = compare(&signer, "one two two three", "one two two three");
-        assert_eq!((copy.jaccard, copy.cosine, copy.differences.len()), (1.0, 1.0, 0));
+        assert_eq!((copy.jaccard, copy.cosine, copy.differences.len()), (Some(1.0), Some(1.0), 0));
         let stranger = compare(&signer, "one two", "three four");
-        assert_eq!((stranger.jaccard, stranger.cosine), (0.0, 0.0));
-        assert_eq!(compare(&signer, "", "...").jaccard, 1.0);
+        assert_eq!((stranger.jaccard, stranger.cosine), (Some(0.0), Some(0.0)));
+        for (a, b) in [("", "..."), ("", "some words")] {
+            let nothing = compare(&signer, a, b);
+            assert_eq!((nothing.jaccard, nothing.cosine), (None, None));
+        }
         assert!((cosine_of_distance(0, 64) - 1.0).abs() < 1e-12);
         assert!(cosine_of_distance(32, 64).abs() < 1e-12);
         // The thesis: 3 of 64 bits stand for a cosine of about 0.99, at least 0.9 allowing for chance.

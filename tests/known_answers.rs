@@ -92,7 +92,7 @@ fn topsig_has_its_bits() {
         extractor.count(text, &mut buffers, &mut counts);
         terms.add(&counts);
     }
-    let mut collector = TermCollector::new(1 << 20);
+    let mut collector = TermCollector::new(1 << 20, folder.path());
     collector.add(&terms).unwrap();
     collector.finish(&path, &recipe.features).unwrap();
     let statistics = TermStatistics::open(&path).unwrap();

@@ -132,8 +132,10 @@ impl Compare {
             _ => writeln!(text, "distance     none: too few features for a signature")?,
         }
         let (shared, a, b) = (likeness.shared, likeness.only_first, likeness.only_second);
-        writeln!(text, "cosine       {:.3}", likeness.cosine)?;
-        writeln!(text, "jaccard      {:.3}", likeness.jaccard)?;
+        let number =
+            |value: Option<f64>| value.map_or("none".into(), |value| format!("{value:.3}"));
+        writeln!(text, "cosine       {}", number(likeness.cosine))?;
+        writeln!(text, "jaccard      {}", number(likeness.jaccard))?;
         writeln!(text, "features     {shared} in both, {a} only in A, {b} only in B\n")?;
         if !likeness.differences.is_empty() {
             let heading = "features that differ most (weight in A, in B)";
@@ -142,7 +144,9 @@ impl Compare {
         for d in likeness.differences.iter().take(self.differences) {
             writeln!(text, "{:>9.3} {:>9.3}  {}", d.first, d.second, d.feature)?;
         }
-        writeln!(text)?;
+        if !likeness.differences.is_empty() {
+            writeln!(text)?;
+        }
         Ok(text)
     }
 }
@@ -168,7 +172,7 @@ fn diff(a: &str, b: &str) -> String {
         return "the texts are the same".to_owned();
     }
     let paint = colour();
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_words(a, b);
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_unicode_words(a, b);
     // Neighbouring words of one kind are one run.
     let mut runs: Vec<(ChangeTag, Vec<&str>)> = Vec::new();
     for change in diff.iter_all_changes() {
@@ -195,5 +199,5 @@ fn shortened(words: &[&str], first: bool, last: bool) -> String {
     }
     let start = if first { String::new() } else { words[..context].concat() };
     let end = if last { String::new() } else { words[words.len() - context..].concat() };
-    format!("{start} ... {end}").trim_end_matches(|c: char| last && c.is_whitespace()).to_owned()
+    format!("{} ... {}", start.trim_end(), end.trim_start()).trim_end_matches(' ').to_owned()
 }

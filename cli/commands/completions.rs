@@ -4,6 +4,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use super::{Cli, Outcome};
+use crate::output::print;
 
 /// Print a script that teaches your shell to complete commands and flags
 #[derive(Debug, Args)]
@@ -17,12 +18,9 @@ pub(crate) struct Completions {
 
 impl Completions {
     pub(crate) fn run(self) -> anyhow::Result<Outcome> {
-        clap_complete::generate(
-            self.shell,
-            &mut Cli::command(),
-            "lookalike",
-            &mut std::io::stdout(),
-        );
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "lookalike", &mut script);
+        print(String::from_utf8_lossy(&script).trim_end())?;
         Ok(Outcome::Done)
     }
 }

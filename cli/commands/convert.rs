@@ -1,10 +1,6 @@
 //! `lookalike convert`.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use lookalike::{
@@ -43,17 +39,32 @@ impl Convert {
             Some("npy") => {
                 npy::write(&self.to, file.signatures().bits(), file.signatures().rows())?
             }
-            Some("hex") => write_hex(&self.to, &file)?,
+            Some("hex") => hex::write(&self.to, &file)?,
             Some("parquet") => write_parquet(&self.to, &file)?,
             _ => {
                 let problem = format!("{}: the suffix tells no format", self.to.display());
                 return Err(hinted(problem, "write .sig, .npy, .hex or .parquet"));
             }
         }
-        if suffix == Some("npy") && file.columns().ids {
-            say(global, || "note: .npy has no place for ids; rows keep their order".into());
-        }
+        say_what_is_lost(global, &file, suffix);
         Ok(Outcome::Done)
+    }
+}
+
+/// Only .sig holds everything.
+fn say_what_is_lost(global: &Global, file: &SignatureFile, suffix: Option<&str>) {
+    let columns = file.columns();
+    let lost = [
+        ("the ids", columns.ids && suffix == Some("npy")),
+        ("the recipe", file.recipe().is_some()),
+        ("the margins", columns.margins),
+        ("the passages", columns.passages),
+        ("the payloads", columns.payloads),
+    ];
+    let lost: Vec<&str> = lost.iter().filter(|(_, lost)| *lost).map(|(name, _)| *name).collect();
+    if suffix != Some("sig") && !lost.is_empty() {
+        let suffix = suffix.unwrap_or_default();
+        say(global, || format!("note: .{suffix} has no place for {}", lost.join(", ")));
     }
 }
 
@@ -64,16 +75,4 @@ fn write_sig(path: &Path, file: &SignatureFile) -> anyhow::Result<()> {
         file.with_row(row, |row| writer.push(&row))?;
     }
     Ok(writer.finish(file.unsigned())?)
-}
-
-fn write_hex(path: &Path, file: &SignatureFile) -> anyhow::Result<()> {
-    let context = |error| lookalike::Error::io(path, error);
-    let mut out = BufWriter::new(File::create(path).map_err(context)?);
-    let bits = file.signatures().bits();
-    for (row, words) in file.signatures().rows().enumerate() {
-        let id = file.columns().ids.then(|| file.id(row));
-        hex::write_line(&mut out, bits, words, id.as_deref()).map_err(context)?;
-    }
-    out.flush().map_err(context)?;
-    Ok(())
 }

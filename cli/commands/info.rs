@@ -33,6 +33,10 @@ impl Info {
             let value = match value {
                 Value::String(text) => text.clone(),
                 Value::Object(recipe) => recipe_line(recipe),
+                Value::Array(names) if names.is_empty() => "none".to_owned(),
+                Value::Array(names) => {
+                    names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+                }
                 other => other.to_string(),
             };
             format!("{name:<12} {value}")
@@ -71,7 +75,7 @@ fn about_signatures(file: &SignatureFile) -> Map<String, Value> {
         "distinct": distinct.len(),
         "bits": signatures.bits(),
         "unsigned": file.recipe().map(|_| file.unsigned()),
-        "columns": (!columns.is_empty()).then(|| columns.join(", ")),
+        "columns": columns,
         "recipe_hash": file.recipe().map(Recipe::hash),
         "recipe": file.recipe().map(|recipe| serde_json::to_value(recipe).unwrap_or_default()),
     }))

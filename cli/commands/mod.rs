@@ -101,7 +101,7 @@ impl Cli {
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
             Command::Convert(command) => command.run(global),
-            Command::Recipe(command) => command.run(),
+            Command::Recipe(command) => command.run(global),
             Command::Completions(command) => command.run(),
         }
     }

@@ -1,12 +1,14 @@
 //! `lookalike recipe`, and the flags that choose a recipe.
 
-use std::{io::Write, path::Path, path::PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use lookalike::{Recipe, Signer, features::terms::TermStatistics};
 
-use super::Outcome;
-use crate::failure::hinted;
+use serde_json::json;
+
+use super::{Global, Outcome};
+use crate::{failure::hinted, output::print};
 
 /// Which recipe turns documents into signatures.
 #[derive(Debug, Clone, Args)]
@@ -31,7 +33,7 @@ impl RecipeArgs {
     pub(crate) fn recipe(&self) -> anyhow::Result<Recipe> {
         let mut recipe = match Recipe::named(&self.recipe) {
             Some(recipe) => recipe,
-            None if Path::new(&self.recipe).exists() => Recipe::read(Path::new(&self.recipe))?,
+            None if Path::new(&self.recipe).exists() => read(Path::new(&self.recipe))?,
             None => return Err(unknown(&self.recipe)),
         };
         if let Some(bits) = self.bits.filter(|&bits| bits != recipe.signature.bits) {
@@ -42,6 +44,17 @@ impl RecipeArgs {
         recipe.check()?;
         Ok(recipe)
     }
+}
+
+/// A recipe from a file. One that has kept a name which means something else is named by its file.
+fn read(path: &Path) -> anyhow::Result<Recipe> {
+    let mut recipe = Recipe::read(path)?;
+    let namesake = Recipe::named(&recipe.name);
+    if namesake.is_some_and(|namesake| namesake.hash() != recipe.hash()) {
+        let stem = path.file_stem().unwrap_or(path.as_os_str());
+        recipe.name = stem.to_string_lossy().into_owned();
+    }
+    Ok(recipe)
 }
 
 fn unknown(name: &str) -> anyhow::Error {
@@ -79,16 +92,26 @@ pub(crate) struct ShowRecipe {
 }
 
 impl ShowRecipe {
-    pub(crate) fn run(self) -> anyhow::Result<Outcome> {
-        let mut out = std::io::stdout().lock();
-        let Some(name) = self.name else {
-            for (name, about) in Recipe::NAMED {
-                writeln!(out, "{name:<12} {about}")?;
+    pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
+        match self.name {
+            Some(name) => {
+                let recipe =
+                    RecipeArgs { recipe: name, bits: None, min_features: None }.recipe()?;
+                print(if global.json() {
+                    serde_json::to_string(&recipe)?
+                } else {
+                    recipe.to_json()
+                })?;
             }
-            return Ok(Outcome::Done);
-        };
-        let args = RecipeArgs { recipe: name, bits: None, min_features: None };
-        writeln!(out, "{}", args.recipe()?.to_json())?;
+            None => {
+                for (name, about) in Recipe::NAMED {
+                    print(match global.json() {
+                        true => json!({ "name": name, "about": about }).to_string(),
+                        false => format!("{name:<12} {about}"),
+                    })?;
+                }
+            }
+        }
         Ok(Outcome::Done)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufWriter, Write},
+    num::NonZeroUsize,
     path::{Path, PathBuf},
 };
 
@@ -12,6 +13,7 @@ use lookalike::{
     index::{Answers, Promise},
     recipe::Scratch,
     search::{Hit, Question, Searcher},
+    sigfile::hex::escape,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +24,7 @@ use super::{
 use crate::{
     failure::hinted,
     input::{BadRecord, ReadArgs, Record, Sources},
-    output::{Reading, open_signatures, say},
+    output::{Reading, counted, open_signatures, say},
 };
 
 /// Queries asked at a time: enough to share each pass over memory.
@@ -31,7 +33,8 @@ const BATCH: usize = 1024;
 /// Find the documents of a signature file that look like a query
 ///
 /// The radius is inclusive: 3 finds what is at most 3 bits away. Without --radius and --nearest, the ten nearest are
-/// shown. Text output has a line for each hit: the distance, the id, and, where there are many queries, the query first.
+/// shown. Text output has a line for each hit, with tabs between: the query (with --queries), the distance, the id, the
+/// passage and the payload if there are any.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("query").required(true).args(["text", "document", "id", "signature", "queries"]))]
 #[command(after_help = "\
@@ -70,12 +73,12 @@ pub(crate) struct Search {
     radius: Option<u32>,
 
     /// With --radius: one such document is enough, as for "have I seen this?"
-    #[arg(long, help_heading = "Question", requires = "radius")]
+    #[arg(long, help_heading = "Question", requires = "radius", conflicts_with = "nearest")]
     first: bool,
 
     /// The so many nearest documents
     #[arg(long, short = 'k', value_name = "K", help_heading = "Question")]
-    nearest: Option<usize>,
+    nearest: Option<NonZeroUsize>,
 
     /// How to search: `scan` compares with every row and is always exact
     #[arg(long, value_enum, default_value_t = IndexKind::Auto)]
@@ -122,7 +125,7 @@ impl Search {
         match (self.radius, self.first, self.nearest) {
             (Some(radius), true, _) => Question::First(radius),
             (Some(radius), false, _) => Question::Within(radius),
-            (None, _, k) => Question::Nearest(k.unwrap_or(10)),
+            (None, _, k) => Question::Nearest(k.map_or(10, NonZeroUsize::get)),
         }
     }
 }
@@ -252,8 +255,10 @@ impl<'a> Session<'a> {
         let text = Signer::text_of(document, signer.recipe().html);
         let signed = signer.sign_text(&text, &mut Scratch::default()).ok_or_else(|| {
             let wanted = signer.recipe().min_features;
-            let problem =
-                format!("the query has fewer than {wanted} features, so it has no signature");
+            let problem = match wanted {
+                1 => "the query has no words, so it has no signature".to_owned(),
+                _ => format!("the query has fewer than {wanted} features, so it has no signature"),
+            };
             hinted(problem, "give a longer text")
         })?;
         Ok(signed.signature)
@@ -286,9 +291,9 @@ impl<'a> Session<'a> {
             return writeln!(self.out, "{}", json_of(query, hit, promise));
         }
         if self.search.queries.is_some() {
-            write!(self.out, "{query}\t")?;
+            write!(self.out, "{}\t", escape(query))?;
         }
-        write!(self.out, "{}\t{}", hit.distance, hit.id)?;
+        write!(self.out, "{}\t{}", hit.distance, escape(&hit.id))?;
         if let Some(passage) = &hit.passage {
             write!(self.out, "\tbytes {} to {}", passage.start, passage.end)?;
         }
@@ -308,15 +313,16 @@ impl<'a> Session<'a> {
         };
         let queries = match self.queries {
             1 => String::new(),
-            queries => format!(" for {queries} queries"),
+            queries => format!(" for {}", counted(queries as u64, "query")),
         };
-        let hits = if self.hits == 1 { "hit" } else { "hits" };
         say(global, || {
-            format!("{} {hits} {asked}{queries} among {rows} signatures (exact)", self.hits)
+            let (hits, rows) =
+                (counted(self.hits as u64, "hit"), counted(rows as u64, "signature"));
+            format!("{hits} {asked}{queries} among {rows} (exact)")
         });
         if self.unsigned > 0 {
-            let unsigned = self.unsigned;
-            say(global, || format!("{unsigned} queries had too few features and were not asked"));
+            let unsigned = counted(self.unsigned, "query");
+            say(global, || format!("not asked, for too few features: {unsigned}"));
         }
         let Some(radius) = self.search.radius else { return };
         if self.hits == 0 && radius < bits / 5 {

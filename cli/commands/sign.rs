@@ -17,7 +17,7 @@ use super::{
 use crate::{
     failure::hinted,
     input::{InputArgs, Record, Sources},
-    output::{Reading, print, say},
+    output::{Reading, check_output, counted, print, say},
 };
 
 /// Turn documents into signatures
@@ -58,7 +58,8 @@ struct SignedChunk {
     rows: Vec<SignedRow>,
     bad: Vec<crate::input::BadRecord>,
     documents: u64,
-    unsigned: u64,
+    /// The ids of those without a signature.
+    unsigned: Vec<String>,
 }
 
 struct SignedRow {
@@ -74,6 +75,7 @@ impl Sign {
         let signer = if self.margins { signer.with_margins() } else { signer };
         let recipe = signer.recipe();
         let sources = Sources::open(&self.input.inputs, &self.input.read, self.payload)?;
+        check_output(&self.output, &sources)?;
         let columns = Columns {
             ids: true,
             margins: self.margins,
@@ -82,26 +84,25 @@ impl Sign {
         };
         let bits = recipe.signature.bits;
         let mut writer = SignatureWriter::create(&self.output, bits, Some(recipe), columns)?;
-        let (mut documents, mut unsigned) = (0, 0);
+        let mut totals = Totals::default();
         let mut reading = Reading::new(&sources, self.input.read.on_error, global);
         let work = |records: Vec<Record>| sign_records(&signer, records, self.payload);
         reading.run(global.threads(), work, |chunk, reading| {
-            documents += chunk.documents;
-            unsigned += chunk.unsigned;
+            totals.add(&chunk);
             chunk.rows.iter().try_for_each(|row| writer.push(&row.as_row()))?;
             reading.note(chunk.documents, chunk.bad)
         })?;
         let rows = writer.rows();
-        writer.finish(unsigned)?;
+        writer.finish(totals.unsigned)?;
         let outcome = reading.finish();
         let summary = json!({
-            "documents": documents, "rows": rows, "unsigned": unsigned, "skipped": reading.skipped(),
+            "documents": totals.documents, "rows": rows, "unsigned": totals.unsigned, "skipped": reading.skipped(),
             "bits": bits, "recipe": recipe.name, "output": self.output.display().to_string(),
         });
         if global.json() {
             print(summary)?;
         }
-        say(global, || self.summary(&signer, documents, rows, unsigned, &reading));
+        say(global, || self.summary(&signer, &totals, rows, &reading.rate()));
         Ok(outcome)
     }
 
@@ -119,32 +120,44 @@ impl Sign {
         ))
     }
 
-    fn summary(
-        &self,
-        signer: &Signer,
-        documents: u64,
-        rows: u64,
-        unsigned: u64,
-        reading: &Reading<'_>,
-    ) -> String {
+    fn summary(&self, signer: &Signer, totals: &Totals, rows: u64, rate: &str) -> String {
         let recipe = signer.recipe();
-        let mut text = format!(
-            "{}: {rows} signatures of {} bits",
-            self.output.display(),
-            recipe.signature.bits
-        );
-        text += &format!(" from {documents} documents (recipe {})", recipe.name);
-        if unsigned > 0 {
-            let wanted = recipe.min_features;
-            text += &format!("; {unsigned} without a signature: fewer than {wanted} features");
+        let (path, bits, name) = (self.output.display(), recipe.signature.bits, &recipe.name);
+        let (rows, documents) = (counted(rows, "signature"), counted(totals.documents, "document"));
+        let mut text = format!("{path}: {rows} of {bits} bits from {documents} (recipe {name})");
+        if totals.unsigned > 0 {
+            let unsigned = counted(totals.unsigned, "document");
+            let wanted = counted(recipe.min_features as u64, "feature");
+            let some = totals.first_unsigned.join(", ");
+            text +=
+                &format!("\nwithout a signature, for less than {wanted}: {unsigned}, as {some}");
         }
-        text + &reading.rate()
+        text + rate
+    }
+}
+
+/// What became of all documents.
+#[derive(Default)]
+struct Totals {
+    documents: u64,
+    unsigned: u64,
+    /// The ids of the first few without a signature.
+    first_unsigned: Vec<String>,
+}
+
+impl Totals {
+    fn add(&mut self, chunk: &SignedChunk) {
+        self.documents += chunk.documents;
+        self.unsigned += chunk.unsigned.len() as u64;
+        let more = 3 - self.first_unsigned.len();
+        self.first_unsigned.extend(chunk.unsigned.iter().take(more).cloned());
     }
 }
 
 fn sign_records(signer: &Signer, records: Vec<Record>, with_payload: bool) -> SignedChunk {
     let mut scratch = Scratch::default();
-    let mut chunk = SignedChunk { rows: Vec::new(), bad: Vec::new(), documents: 0, unsigned: 0 };
+    let mut chunk =
+        SignedChunk { rows: Vec::new(), bad: Vec::new(), documents: 0, unsigned: Vec::new() };
     for record in records {
         match record {
             Ok(document) => chunk.sign(signer, document, with_payload, &mut scratch),
@@ -164,7 +177,9 @@ impl SignedChunk {
     ) {
         let signatures = signer.sign(&document, scratch);
         self.documents += 1;
-        self.unsigned += u64::from(signatures.is_empty());
+        if signatures.is_empty() {
+            self.unsigned.push(document.id.clone());
+        }
         let payload = with_payload.then(|| serde_json::Value::Object(document.payload).to_string());
         for signed in signatures {
             self.rows.push(SignedRow { id: document.id.clone(), signed, payload: payload.clone() });

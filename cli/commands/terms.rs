@@ -15,7 +15,7 @@ use lookalike::{
 use super::{Global, Outcome, recipe::RecipeArgs};
 use crate::{
     input::{BadRecord, InputArgs, Record, Sources},
-    output::{Reading, print, say},
+    output::{Reading, check_output, counted, folder_of, print, say},
 };
 
 /// Count how often each feature occurs in a collection
@@ -56,7 +56,8 @@ impl Terms {
         let recipe = self.recipe.recipe()?;
         let extractor = Extractor::new(&recipe.features)?;
         let sources = Sources::open(&self.input.inputs, &self.input.read, false)?;
-        let mut collector = TermCollector::new(self.memory << 20);
+        check_output(&self.output, &sources)?;
+        let mut collector = TermCollector::new(self.memory << 20, folder_of(&self.output));
         let mut reading = Reading::new(&sources, self.input.read.on_error, global);
         let work = |records: Vec<Record>| count_records(&extractor, recipe.html, records);
         reading.run(global.threads(), work, |chunk, reading| {
@@ -66,12 +67,16 @@ impl Terms {
         let totals = collector.finish(&self.output, &recipe.features)?;
         let outcome = reading.finish();
         if global.json() {
-            print(serde_json::to_string(&totals)?)?;
+            let mut summary = serde_json::to_value(totals)?;
+            summary["output"] = self.output.display().to_string().into();
+            summary["skipped"] = reading.skipped().into();
+            print(summary)?;
         }
         say(global, || {
             let (path, rate) = (self.output.display(), reading.rate());
             let TermTotals { distinct, documents, .. } = totals;
-            format!("{path}: {distinct} distinct features of {documents} documents{rate}")
+            let documents = counted(documents, "document");
+            format!("{path}: {} of {documents}{rate}", counted(distinct, "distinct feature"))
         });
         Ok(outcome)
     }

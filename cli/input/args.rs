@@ -72,6 +72,8 @@ pub(crate) struct Options {
     pub(crate) text_field: String,
     /// `None`: the field `id` if it is there.
     pub(crate) id_field: Option<String>,
+    /// Documents are named by their place, whatever ids they have.
+    pub(crate) by_place: bool,
     /// Whether the other fields of a document are wanted.
     pub(crate) payload: bool,
     pub(crate) max_document_bytes: u64,
@@ -96,6 +98,7 @@ impl Options {
             lines: args.lines,
             text_field: args.text_field.clone(),
             id_field: args.id_field.clone(),
+            by_place: false,
             payload,
             max_document_bytes: args.max_document_bytes,
         })
@@ -103,7 +106,12 @@ impl Options {
 
     /// The field in which to look for an id.
     pub(crate) fn id_path(&self) -> &str {
-        self.id_field.as_deref().unwrap_or("id")
+        match &self.id_field {
+            // No field has this name.
+            _ if self.by_place => "\0",
+            Some(field) => field,
+            None => "id",
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::args::Options;
 use super::chunk::Record;
 use super::lines::Lines;
-use super::record::{BadRecord, Place};
+use super::record::{At, BadRecord, Place};
 
 pub(super) fn parse(lines: &Lines, options: &Options, found: &mut Vec<Record>) {
     lines.parse(options, found, |place, line| parse_object(place, line, options));
@@ -126,7 +126,13 @@ fn broken_json(place: Place, error: &serde_json::Error) -> BadRecord {
     let said = error.to_string();
     // The place of the line is ours to tell; the column is what we take from there.
     let what = said.rsplit_once(" at line ").map_or(&*said, |(what, _)| what);
-    BadRecord::new(place, format!("broken JSON at column {}: {what}", error.column()))
+    let bad = BadRecord::new(place, format!("broken JSON at column {}: {what}", error.column()));
+    match bad.place.at {
+        At::Line(1) => {
+            bad.hint("if this is not JSON lines, say --input-format csv, text, ... or --lines")
+        }
+        _ => bad,
+    }
 }
 
 /// Names what is there, and the likeliest field: the one with the longest string.

@@ -33,3 +33,8 @@ pub(crate) use chunk::Record;
 pub(crate) use pipeline::run;
 pub(crate) use record::{BadRecord, InputError};
 pub(crate) use source::Sources;
+
+/// Whether a file's name tells that documents are in it.
+pub(crate) fn is_document(path: &std::path::Path) -> bool {
+    format::of_name(&path.to_string_lossy()).0.is_some()
+}

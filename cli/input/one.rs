@@ -13,10 +13,10 @@ impl ReadArgs {
     pub(crate) fn one_document(&self, name: &str) -> anyhow::Result<Document> {
         if !Path::new(name).exists()
             && let Some((file, number)) = name.rsplit_once(':')
-            && let Ok(number) = number.parse::<usize>()
+            && number.parse::<u64>().is_ok()
             && Path::new(file).is_file()
         {
-            return self.numbered_document(file, name, number);
+            return self.numbered_document(file, name);
         }
         let mut documents = self.documents(name)?;
         match (documents.next(), documents.next()) {
@@ -45,29 +45,34 @@ impl ReadArgs {
         ))
     }
 
-    /// The document whose id is its place `name`, else the `number`th.
-    fn numbered_document(&self, file: &str, name: &str, number: usize) -> anyhow::Result<Document> {
-        let mut nth = None;
-        let mut count = 0;
-        for document in self.documents(file)? {
-            count += 1;
+    /// The document on line (row, record) `number` of a file, as `name` says.
+    fn numbered_document(&self, file: &str, name: &str) -> anyhow::Result<Document> {
+        let sources = Sources::open_by_place(&[file.to_owned()], self)?;
+        let mut example = String::new();
+        for document in documents_of(sources) {
             match document {
                 Ok(document) if document.id == name => return Ok(document),
-                document if count == number => nth = Some(document),
-                _ => {}
+                Ok(document) => example = document.id,
+                // Of another place; the one asked for may still come.
+                Err(_) => {}
             }
         }
-        let problem = || format!("{file} has {count} documents, not {number}");
-        nth.unwrap_or_else(|| Err(anyhow::anyhow!(problem())))
+        let problem = format!("{file} has no document at {name}");
+        Err(hinted(
+            problem,
+            format!("its last one is {example}; lines (rows, records) count from 1"),
+        ))
     }
 
     fn documents(
         &self,
         input: &str,
     ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Document>> + use<>> {
-        let sources = Sources::open(&[input.to_owned()], self, false)?;
-        let chunks = sources.chunks(1);
-        let records = chunks.flat_map(move |chunk| sources.parse(chunk));
-        Ok(records.map(|record| record.map_err(Into::into)))
+        Ok(documents_of(Sources::open(&[input.to_owned()], self, false)?))
     }
+}
+
+fn documents_of(sources: Sources) -> impl Iterator<Item = anyhow::Result<Document>> {
+    let records = sources.chunks(1).flat_map(move |chunk| sources.parse(chunk));
+    records.map(|record| record.map_err(Into::into))
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -66,7 +67,16 @@ impl Sources {
         args: &ReadArgs,
         payload: bool,
     ) -> Result<Self, InputError> {
-        let options = Options::new(args, payload)?;
+        Sources::find(inputs, Options::new(args, payload)?)
+    }
+
+    /// The same, with documents named by their place, whatever ids they have.
+    pub(crate) fn open_by_place(inputs: &[String], args: &ReadArgs) -> Result<Self, InputError> {
+        let options = Options { by_place: true, id_field: None, ..Options::new(args, false)? };
+        Sources::find(inputs, options)
+    }
+
+    fn find(inputs: &[String], options: Options) -> Result<Self, InputError> {
         let found = walk::find(inputs, options.format, options.lines)?;
         let sources = Sources::new(found.inputs, options, found.unknown.into_iter().collect());
         sources.0.tally.files.store(found.left_out, Ordering::Relaxed);
@@ -84,6 +94,15 @@ impl Sources {
             tally: Tally::default(),
             unknown,
         }))
+    }
+
+    /// Whether a file is one of the inputs.
+    pub(crate) fn reads(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else { return false };
+        self.0.inputs.iter().any(|input| match &input.origin {
+            Origin::Path(input) => input.canonicalize().is_ok_and(|input| input == path),
+            Origin::Stream(_) => false,
+        })
     }
 
     /// Bytes of all files as they are stored; `None` if one of them is a pipe.

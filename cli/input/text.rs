@@ -61,6 +61,10 @@ pub(super) fn plain(bytes: Vec<u8>, place: &Place) -> Result<String, BadRecord> 
         return Ok(text);
     }
     utf8(&bytes, place)?;
+    if bytes.contains(&0) {
+        let problem = "not text: it has NUL bytes, as binary files and UTF-16 without a mark have";
+        return Err(BadRecord::new(place.clone(), problem));
+    }
     // Just checked, so nothing is replaced here, and nothing copied.
     Ok(String::from_utf8(bytes).unwrap_or_default())
 }

@@ -170,7 +170,11 @@ impl Found {
 
     fn glob(&mut self, pattern: &str, format: Option<Format>) -> Result<(), InputError> {
         let before = self.inputs.len();
-        let rules = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+        let rules = glob::MatchOptions {
+            case_sensitive: true,
+            require_literal_leading_dot: true,
+            ..Default::default()
+        };
         let paths = glob::glob_with(pattern, rules).map_err(|error| {
             InputError::new(format!("`{pattern}` is neither a file nor a pattern: {error}"))
         })?;

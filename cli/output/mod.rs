@@ -12,15 +12,32 @@ use std::{fmt::Display, io::Write, path::Path};
 
 use anyhow::Context;
 
-use lookalike::SignatureFile;
+use lookalike::{Error, SignatureFile};
 
-use crate::commands::Global;
+use crate::{
+    commands::Global,
+    failure::hinted,
+    input::{self, Sources},
+};
 
 /// Opens a file of signatures, whichever of our formats it is in.
 pub(crate) fn open_signatures(path: &Path) -> anyhow::Result<SignatureFile> {
     match path.extension().and_then(|suffix| suffix.to_str()) {
         Some("parquet") => parquet::read_parquet(path),
-        _ => Ok(SignatureFile::open(path)?),
+        _ => SignatureFile::open(path).map_err(|error| match error {
+            Error::Format { .. } if input::is_document(path) => {
+                let sig = path.with_extension("sig");
+                hinted(
+                    format!("{} holds documents, not signatures", path.display()),
+                    format!(
+                        "sign them first: `lookalike sign {} -o {}`",
+                        path.display(),
+                        sig.display()
+                    ),
+                )
+            }
+            error => error.into(),
+        }),
     }
 }
 
@@ -29,9 +46,43 @@ pub(crate) fn print(text: impl Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout().lock(), "{text}").context("standard output")
 }
 
+/// The folder of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Refuses to write over what is read, and what is no file.
+pub(crate) fn check_output(path: &Path, sources: &Sources) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        let problem = "`-` is standard input; results of this command go to a file";
+        return Err(hinted(problem, "name one, as in `-o x.sig`"));
+    }
+    if sources.reads(path) {
+        let problem = format!("{} is one of the inputs and would be lost", path.display());
+        return Err(hinted(problem, "name another file with `-o`"));
+    }
+    Ok(())
+}
+
+/// A number of things in words: `1 document`, `2 documents`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    let plural = match (number, thing.strip_suffix('y')) {
+        (1, _) => return format!("1 {thing}"),
+        (_, Some(stem)) => format!("{stem}ies"),
+        _ => format!("{thing}s"),
+    };
+    format!("{number} {plural}")
+}
+
+/// Writes a line to standard error; if even that fails, nobody can be told.
+pub(crate) fn tell(text: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// Tells the user something on standard error, unless they want quiet.
 pub(crate) fn say(global: &Global, text: impl FnOnce() -> String) {
     if !global.quiet {
-        eprintln!("{}", text());
+        tell(text());
     }
 }

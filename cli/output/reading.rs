@@ -8,6 +8,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::{counted, tell};
 use crate::{
     commands::{Global, Outcome},
     input::{self, BadRecord, OnError, Record, Sources},
@@ -102,11 +103,11 @@ impl<'a> Reading<'a> {
                 let part =
                     part.map_or(String::new(), |total| format!(" ({}%)", 100 * read / total));
                 let seconds = self.started.elapsed().as_secs();
-                eprintln!(
+                tell(format!(
                     "{} documents, {} MB read{part}, {seconds} s",
                     self.documents,
                     read / 1_000_000
-                );
+                ));
             }
             _ => {}
         }
@@ -117,23 +118,29 @@ impl<'a> Reading<'a> {
         let left_out = self.sources.left_out();
         if !matches!(self.progress, Progress::Quiet) {
             if left_out.files > 0 {
-                let suffixes = left_out.suffixes.join(", ");
-                eprintln!(
-                    "{} files are of no known format and were left out ({suffixes})",
-                    left_out.files
-                );
+                let suffixes = match left_out.suffixes.is_empty() {
+                    true => String::new(),
+                    false => format!(" ({})", left_out.suffixes.join(", ")),
+                };
+                tell(format!(
+                    "left out, of no known format: {}{suffixes}",
+                    counted(left_out.files, "file")
+                ));
             }
             if left_out.records > 0 {
-                eprintln!("{} web records are no pages and were left out", left_out.records);
+                tell(format!("left out, no pages: {}", counted(left_out.records, "web record")));
             }
         }
         if self.skipped == 0 {
             return Outcome::Done;
         }
-        eprintln!("{} bad records were skipped:", self.skipped);
-        self.first_bad.iter().for_each(|bad| eprintln!("  {bad}"));
+        tell(format!("skipped: {}", counted(self.skipped, "bad record")));
+        self.first_bad.iter().for_each(|bad| tell(format!("  {bad}")));
         if self.skipped > self.first_bad.len() as u64 {
-            eprintln!("  ... and {} more", self.skipped - self.first_bad.len() as u64);
+            tell(format!("  ... and {} more", self.skipped - self.first_bad.len() as u64));
+        }
+        if let Some(hint) = self.first_bad.iter().find_map(|bad| bad.hint.as_ref()) {
+            tell(format!("hint: {hint}"));
         }
         Outcome::Skipped
     }

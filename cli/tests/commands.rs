@@ -160,7 +160,7 @@ fn a_bad_record_stops_or_is_skipped_as_the_user_says() {
     assert!(said.err.contains("hint: ") && said.err.contains("body"), "{}", said.err);
     assert!(!place.path("news.sig").exists(), "nothing is there that is not complete");
     let said = place.expect(3, "sign news.jsonl -o news.sig --on-error skip");
-    assert!(said.err.contains("2 bad records were skipped"), "{}", said.err);
+    assert!(said.err.contains("skipped: 2 bad records"), "{}", said.err);
     assert!(said.err.contains("news.jsonl:3"), "{}", said.err);
     let said = place.expect(0, "search news.sig --text \"five six seven\" --radius 0");
     assert_eq!(said.out, "0\tnews.jsonl:4\n");
@@ -173,15 +173,11 @@ fn documents_without_features_get_no_signature() {
     let said = place.expect(0, "sign x.jsonl -o x.sig --format json");
     let summary = &json_lines(&said.out)[0];
     assert_eq!((summary["rows"].as_u64(), summary["unsigned"].as_u64()), (Some(2), Some(2)));
-    assert!(said.err.contains("2 without a signature"), "{}", said.err);
+    assert!(said.err.contains("2 documents, as x.jsonl:1, x.jsonl:2"), "{}", said.err);
     let info = place.expect(0, "info x.sig --format json");
     assert_eq!(json_lines(&info.out)[0]["distinct"], 2);
     let said = place.expect(2, "search x.sig --text \"!\" -k 1");
-    assert!(
-        said.err.contains("too few features") || said.err.contains("fewer than 1"),
-        "{}",
-        said.err
-    );
+    assert!(said.err.contains("has no words"), "{}", said.err);
 }
 
 #[test]
@@ -208,7 +204,16 @@ fn mistakes_are_told_with_the_way_out() {
         ("sign examples/docs.jsonl --bits 100 -o x.sig", "multiple of 64"),
         ("sign examples/docs.jsonl --terms docs.sig -o x.sig", "does not weigh by term statistics"),
         ("search nowhere.sig --text x", "nowhere.sig"),
-        ("search examples/docs.jsonl --text x", "is not a file of lookalike"),
+        ("search examples/docs.jsonl --text x", "sign them first"),
+        ("sign examples/docs.jsonl -o examples/docs.jsonl", "is one of the inputs"),
+        ("sign examples/docs.jsonl -o -", "standard input"),
+        ("sign examples/docs.jsonl -o /dev/null", "regular file"),
+        ("info examples", "is a folder"),
+        ("search docs.sig --text x -k 2 --first", "cannot be used with"),
+        (
+            "compare examples/docs.jsonl:1 examples/docs.jsonl:999",
+            "no document at examples/docs.jsonl:999",
+        ),
         ("search docs.sig --id nobody --radius 3", "ids look like"),
         ("search docs.sig --signature xyz", "xyz"),
         ("search docs.sig --text x --first", "--radius"),
@@ -291,6 +296,34 @@ fn passages_point_into_their_documents() {
     let passage =
         hit["passage"]["start"].as_u64().unwrap()..hit["passage"]["end"].as_u64().unwrap();
     assert!(passage.contains(&at) && passage.end < story.len() as u64, "{passage:?}");
+}
+
+/// A line number means the line, whatever ids and blank lines there are.
+#[test]
+fn a_document_is_named_by_its_line() {
+    let place = Place::new();
+    place.write(
+        "x.jsonl",
+        "{\"id\": \"p\", \"text\": \"a b c\"}\n\n{\"id\": \"q\", \"text\": \"a b d\"}\n",
+    );
+    let said = place.expect(0, "compare x.jsonl:1 x.jsonl:3 --format json");
+    assert_eq!(json_lines(&said.out)[0]["only_b"], 1);
+    assert!(
+        place.expect(2, "compare x.jsonl:1 x.jsonl:2").err.contains("no document at x.jsonl:2")
+    );
+}
+
+#[test]
+fn ids_with_tabs_and_lines_stay_on_theirs() {
+    let place = Place::new();
+    place.write("x.jsonl", "{\"id\": \"tab\\there\\nline\", \"text\": \"a b c\"}\n");
+    place.expect(0, "sign x.jsonl -o x.sig");
+    place.expect(0, "convert x.sig x.hex");
+    place.expect(0, "convert x.hex y.sig");
+    for file in ["x.sig", "x.hex", "y.sig"] {
+        let said = place.expect(0, &format!("search {file} --queries x.sig -k 1"));
+        assert_eq!(said.out, "tab\\there\\nline\t0\ttab\\there\\nline\n");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     fs::File,
     hash::{BuildHasherDefault, Hasher},
     io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
@@ -197,16 +197,18 @@ type Term = (u64, u64, u64);
 /// are merged at the end.
 #[derive(Debug)]
 pub struct TermCollector {
+    folder: PathBuf,
     counts: TermCounts,
     at_most: usize,
     runs: Vec<File>,
 }
 
 impl TermCollector {
-    /// A collector that keeps at most about `memory` bytes of counts in memory.
-    pub fn new(memory: usize) -> Self {
+    /// A collector that keeps at most about `memory` bytes of counts in memory, the others in files in `folder`.
+    pub fn new(memory: usize, folder: &Path) -> Self {
         // A hash map entry of 24 bytes and a control byte, at a load between 7/16 and 7/8, doubled while it grows.
         TermCollector {
+            folder: folder.to_owned(),
             counts: TermCounts::default(),
             at_most: (memory / 96).max(16),
             runs: Vec::new(),
@@ -230,7 +232,7 @@ impl TermCollector {
     }
 
     fn spill(&mut self) -> std::io::Result<()> {
-        let mut run = BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
+        let mut run = BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(&self.folder)?);
         for (hash, occurrences, documents) in self.sorted() {
             let term = [hash, occurrences, documents];
             run.write_all(bytemuck::cast_slice(&term))?;
@@ -336,7 +338,7 @@ mod tests {
     fn statistics(documents: &[&[u64]], memory: usize) -> TermStatistics {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("terms");
-        let mut collector = TermCollector::new(memory);
+        let mut collector = TermCollector::new(memory, folder.path());
         for document in documents {
             let mut some = TermCounts::default();
             some.add(&counts(document));

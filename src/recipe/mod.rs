@@ -81,7 +81,7 @@ impl Recipe {
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|error| Error::io(path, error))?;
         let recipe: Recipe = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::damaged(path, format!("is not a recipe: {error}")))?;
+            .map_err(|error| Error::format(path, format!("is not a recipe: {error}")))?;
         recipe.check()?;
         Ok(recipe)
     }

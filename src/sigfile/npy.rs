@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     Error, Result, Signatures,
+    partial::Partial,
     signature::{bytes_of_words, check_width},
 };
 
@@ -19,16 +20,16 @@ pub fn read(path: &Path) -> Result<Signatures> {
     let file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     let mut file = BufReader::with_capacity(1 << 20, file);
-    let header = read_header(&mut file).map_err(|problem| Error::damaged(path, problem))?;
-    let array = Array::parse(&header).map_err(|problem| Error::damaged(path, problem))?;
+    let header = read_header(&mut file).map_err(|problem| Error::format(path, problem))?;
+    let array = Array::parse(&header).map_err(|problem| Error::format(path, problem))?;
     let bits = check_width(array.row_bytes * 8).map_err(|error| {
-        Error::damaged(path, format!("has rows of {} bytes: {error}", array.row_bytes))
+        Error::format(path, format!("has rows of {} bytes: {error}", array.row_bytes))
     })?;
     let bytes = array.rows.checked_mul(array.row_bytes).filter(|&bytes| bytes as u64 <= length);
-    let bytes = bytes.ok_or_else(|| Error::damaged(path, "is cut: its header says more rows"))?;
+    let bytes = bytes.ok_or_else(|| Error::format(path, "is cut: its header says more rows"))?;
     let mut data = vec![0; bytes];
     file.read_exact(&mut data)
-        .map_err(|_| Error::damaged(path, format!("is cut: it should have {} rows", array.rows)))?;
+        .map_err(|_| Error::format(path, format!("is cut: it should have {} rows", array.rows)))?;
     if array.words {
         // The integer's most significant bit leads; its bytes are little-endian in the file.
         data.as_chunks_mut::<8>().0.iter_mut().for_each(|word| word.reverse());
@@ -43,14 +44,14 @@ pub fn write<'a>(
     rows: impl ExactSizeIterator<Item = &'a [u64]>,
 ) -> Result<()> {
     let write = || {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        let mut file = BufWriter::with_capacity(1 << 20, Partial::create(path)?);
         let shape = format!("({}, {})", rows.len(), bits / 8);
         file.write_all(&header("|u1", &shape))?;
         for row in rows {
             let bytes: Vec<u8> = bytes_of_words(bits, row).collect();
             file.write_all(&bytes)?;
         }
-        file.into_inner()?.sync_all()
+        file.into_inner()?.complete()
     };
     write().map_err(|error: std::io::Error| Error::io(path, error))
 }
