@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, File},
-    io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write},
+    io::{BufReader, BufWriter, Seek, SeekFrom, Write},
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
@@ -159,10 +159,12 @@ pub(crate) struct Container<M> {
     sections: Vec<Section>,
 }
 
-/// Whether a file begins like one of ours.
-pub(crate) fn is_container(path: &Path) -> bool {
-    let mut start = [0; 8];
-    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *MAGIC
+/// What kind of file of ours this is, if it is one.
+pub(crate) fn kind_of(path: &Path) -> Option<String> {
+    let map = map_file(path).ok().filter(|map| map.len() >= PRELUDE && &map[..8] == MAGIC)?;
+    let header: Header<serde::de::IgnoredAny> =
+        parse_header(&map[check_prelude(&map).ok()?]).ok()?;
+    Some(header.kind)
 }
 
 impl<M: DeserializeOwned> Container<M> {

@@ -24,6 +24,17 @@ pub enum Error {
         given: u32,
     },
 
+    /// Words that are not whole rows of a width, or that have bits past it.
+    #[error("{words} words are not signatures of {bits} bits: {problem}")]
+    Words {
+        /// How many words there are.
+        words: usize,
+        /// The width.
+        bits: u32,
+        /// What is wrong with them.
+        problem: &'static str,
+    },
+
     /// Signatures of two recipes were about to be mixed.
     #[error(
         "signatures made with recipe {given} do not go with signatures made with recipe {stored}"

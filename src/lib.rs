@@ -30,7 +30,7 @@ pub mod features;
 pub mod hamming;
 pub mod index;
 mod mapped;
-mod partial;
+pub mod partial;
 pub mod recipe;
 pub mod search;
 pub mod sigfile;

@@ -11,9 +11,9 @@ use std::{
 
 use crate::container::folder_of;
 
-/// A file that is not complete yet.
+/// A file that is not complete yet. Dropped before it is, it goes away.
 #[derive(Debug)]
-pub(crate) struct Partial {
+pub struct Partial {
     file: File,
     path: PathBuf,
     target: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Partial {
 
 impl Partial {
     /// Begins a file that will have the name `target`. Links are followed; what is no regular file is refused.
-    pub(crate) fn create(target: &Path) -> io::Result<Self> {
+    pub fn create(target: &Path) -> io::Result<Self> {
         let target = match fs::metadata(target) {
             Ok(about) if about.is_file() => fs::canonicalize(target)?,
             Ok(_) => {
@@ -41,7 +41,7 @@ impl Partial {
     }
 
     /// Makes the data durable and gives it its name.
-    pub(crate) fn complete(mut self) -> io::Result<()> {
+    pub fn complete(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.path, &self.target)?;
         self.complete = true;

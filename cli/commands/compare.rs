@@ -199,5 +199,10 @@ fn shortened(words: &[&str], first: bool, last: bool) -> String {
     }
     let start = if first { String::new() } else { words[..context].concat() };
     let end = if last { String::new() } else { words[words.len() - context..].concat() };
-    format!("{} ... {}", start.trim_end(), end.trim_start()).trim_end_matches(' ').to_owned()
+    let (start, end) = (start.trim_end(), end.trim_start());
+    match (first, last) {
+        (true, _) => format!("... {end}"),
+        (_, true) => format!("{start} ..."),
+        _ => format!("{start} ... {end}"),
+    }
 }

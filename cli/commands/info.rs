@@ -21,9 +21,9 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        let facts = match TermStatistics::open(&self.file) {
-            Ok(terms) => about_terms(&terms),
-            Err(_) => about_signatures(&open_signatures(&self.file)?),
+        let facts = match TermStatistics::is_in(&self.file) {
+            true => about_terms(&TermStatistics::open(&self.file)?),
+            false => about_signatures(&open_signatures(&self.file)?),
         };
         if global.json() {
             print(Value::Object(facts))?;

@@ -34,8 +34,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
     /// Threads to work with; all cores if not said. Results never depend on it
-    #[arg(long, global = true, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
 
     /// Results as text for people, or as JSON with one object a line
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
@@ -109,8 +109,10 @@ impl Cli {
 
 impl Global {
     pub(crate) fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().ok();
-        self.threads.or_else(all).map_or(1, NonZeroUsize::get)
+        match self.threads {
+            Some(threads) => usize::from(threads),
+            None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        }
     }
 
     pub(crate) fn json(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::{
     io::{BufWriter, Write},
     num::NonZeroUsize,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +12,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use lookalike::{
     Document, Signature, SignatureFile, Signatures, Signer,
     index::{Answers, Promise},
-    recipe::Scratch,
+    recipe::{Scratch, Signed},
     search::{Hit, Question, Searcher},
     sigfile::hex::escape,
 };
@@ -28,7 +29,7 @@ use crate::{
 };
 
 /// Queries asked at a time: enough to share each pass over memory.
-const BATCH: usize = 1024;
+const BATCH: usize = 256;
 
 /// Find the documents of a signature file that look like a query
 ///
@@ -56,7 +57,7 @@ pub(crate) struct Search {
     #[arg(long = "file", value_name = "FILE", help_heading = "Query")]
     document: Option<String>,
 
-    /// The query is the document of this id in the signature file itself; it is not among the hits
+    /// The query is the document of this id in the signature file itself; its own rows are not among the hits
     #[arg(long, value_name = "ID", help_heading = "Query")]
     id: Option<String>,
 
@@ -103,7 +104,26 @@ enum IndexKind {
 /// Queries with the names that the answers call them by.
 struct Queries {
     signatures: Signatures,
-    names: Vec<String>,
+    names: Vec<QueryName>,
+}
+
+/// What a query is called: its document, and the passage of it if the recipe cuts documents.
+#[derive(Clone)]
+struct QueryName {
+    id: String,
+    passage: Option<Range<u64>>,
+}
+
+impl Queries {
+    fn new(bits: u32) -> lookalike::Result<Self> {
+        Ok(Queries { signatures: Signatures::new(bits)?, names: Vec::new() })
+    }
+
+    fn push(&mut self, id: &str, signed: &Signed) -> lookalike::Result<()> {
+        let passage = signed.passage.clone().map(|range| range.start as u64..range.end as u64);
+        self.names.push(QueryName { id: id.to_owned(), passage });
+        self.signatures.push(&signed.signature)
+    }
 }
 
 impl Search {
@@ -116,9 +136,12 @@ impl Search {
             Some(input) => outcome = session.ask_documents(input, global)?,
             None => session.ask_one()?,
         }
-        session.out.flush()?;
+        session.out.flush().context("standard output")?;
         session.tell(global);
-        Ok(if session.hits == 0 { Outcome::NothingFound } else { outcome })
+        Ok(match outcome {
+            Outcome::Done if session.hits == 0 => Outcome::NothingFound,
+            outcome => outcome,
+        })
     }
 
     fn question(&self) -> Question {
@@ -170,35 +193,40 @@ impl<'a> Session<'a> {
         if let Some(id) = &search.id {
             return self.ask_row(id);
         }
-        let (name, signature) = match (&search.signature, &search.text, &search.document) {
-            (Some(hex), _, _) => ("0".to_owned(), Signature::from_hex(hex)?),
-            (_, Some(text), _) => ("0".to_owned(), self.sign(&Document::new("0", text))?),
-            (_, _, Some(file)) => {
-                let document = search.read.one_document(file)?;
-                (document.id.clone(), self.sign(&document)?)
+        let mut queries = Queries::new(self.file.signatures().bits())?;
+        match (&search.signature, &search.text, &search.document) {
+            (Some(hex), _, _) => {
+                queries.names.push(QueryName { id: "0".into(), passage: None });
+                queries.signatures.push(&Signature::from_hex(hex)?)?;
             }
+            (_, Some(text), _) => self.sign(&Document::new("0", text), &mut queries)?,
+            (_, _, Some(file)) => self.sign(&search.read.one_document(file)?, &mut queries)?,
             _ => unreachable!("one of them is required"),
-        };
-        self.ask(Queries { signatures: signature.into(), names: vec![name] }, None)
+        }
+        self.ask(queries, &[])
     }
 
-    /// The neighbors of a stored row, without the row itself.
+    /// The neighbors of the rows of a stored document, without these rows themselves.
     fn ask_row(&mut self, id: &str) -> anyhow::Result<()> {
-        let rows = self.file.signatures().len();
-        let row = (0..rows).find(|&row| self.file.id(row) == id);
-        let row = row.ok_or_else(|| {
+        let all = self.file.signatures();
+        let own: Vec<usize> = (0..all.len()).filter(|&row| self.file.id(row) == id).collect();
+        if own.is_empty() {
             let problem = format!("{}: there is no document `{id}`", self.search.file.display());
-            let example = if rows > 0 { self.file.id(0).into_owned() } else { "none".into() };
-            hinted(problem, format!("ids look like `{example}` here"))
-        })?;
+            let example = if all.is_empty() { "none".into() } else { self.file.id(0).into_owned() };
+            return Err(hinted(problem, format!("ids look like `{example}` here")));
+        }
         self.question = match self.question {
-            Question::Nearest(k) => Question::Nearest(k.saturating_add(1)),
-            // The first may be the row itself, so all are asked for.
+            Question::Nearest(k) => Question::Nearest(k.saturating_add(own.len())),
+            // The first may be the document itself, so all are asked for.
             Question::First(radius) => Question::Within(radius),
             within => within,
         };
-        let signatures = self.file.signatures().get(row).into();
-        self.ask(Queries { signatures, names: vec![id.to_owned()] }, Some(row))
+        let mut queries = Queries::new(all.bits())?;
+        for &row in &own {
+            queries.names.push(QueryName { id: id.to_owned(), passage: self.file.passage(row) });
+            queries.signatures.push_row_of(all, row)?;
+        }
+        self.ask(queries, &own)
     }
 
     fn ask_signatures(&mut self, path: &Path) -> anyhow::Result<()> {
@@ -208,11 +236,13 @@ impl<'a> Session<'a> {
         }
         let rows = queries.signatures().len();
         for start in (0..rows).step_by(BATCH) {
-            let mut signatures = Signatures::new(queries.signatures().bits())?;
-            let batch = start..rows.min(start + BATCH);
-            batch.clone().for_each(|row| signatures.push_words(queries.signatures().row(row)));
-            let names = batch.map(|row| queries.id(row).into_owned()).collect();
-            self.ask(Queries { signatures, names }, None)?;
+            let mut batch = Queries::new(queries.signatures().bits())?;
+            for row in start..rows.min(start + BATCH) {
+                let (id, passage) = (queries.id(row).into_owned(), queries.passage(row));
+                batch.names.push(QueryName { id, passage });
+                batch.signatures.push_row_of(queries.signatures(), row)?;
+            }
+            self.ask(batch, &[])?;
         }
         Ok(())
     }
@@ -222,22 +252,20 @@ impl<'a> Session<'a> {
         let sources = Sources::open(&[input.to_owned()], &self.search.read, false)?;
         let mut reading = Reading::new(&sources, self.search.read.on_error, global);
         let bits = self.file.signatures().bits();
-        let mut waiting = Queries { signatures: Signatures::new(bits)?, names: Vec::new() };
+        let mut waiting = Queries::new(bits)?;
         let work = |records: Vec<Record>| sign_queries(&signer, records);
         reading.run(global.threads(), work, |chunk, reading| {
             self.unsigned += chunk.unsigned;
             reading.note(chunk.documents, chunk.bad)?;
-            for (name, signature) in chunk.signed {
-                waiting.names.push(name);
-                waiting.signatures.push(&signature)?;
+            for (id, signed) in chunk.signed {
+                waiting.push(&id, &signed)?;
                 if waiting.names.len() == BATCH {
-                    let full = Queries { signatures: Signatures::new(bits)?, names: Vec::new() };
-                    self.ask(std::mem::replace(&mut waiting, full), None)?;
+                    self.ask(std::mem::replace(&mut waiting, Queries::new(bits)?), &[])?;
                 }
             }
             Ok(())
         })?;
-        self.ask(waiting, None)?;
+        self.ask(waiting, &[])?;
         Ok(reading.finish())
     }
 
@@ -250,31 +278,32 @@ impl<'a> Session<'a> {
         signer(recipe.clone(), self.search.terms.terms.as_deref())
     }
 
-    fn sign(&self, document: &Document) -> anyhow::Result<Signature> {
+    /// Adds the signatures of a document to the queries: one, or one for each passage.
+    fn sign(&self, document: &Document, queries: &mut Queries) -> anyhow::Result<()> {
         let signer = self.signer()?;
-        let text = Signer::text_of(document, signer.recipe().html);
-        let signed = signer.sign_text(&text, &mut Scratch::default()).ok_or_else(|| {
+        let signed = signer.sign(document, &mut Scratch::default());
+        if signed.is_empty() {
             let wanted = signer.recipe().min_features;
             let problem = match wanted {
                 1 => "the query has no words, so it has no signature".to_owned(),
                 _ => format!("the query has fewer than {wanted} features, so it has no signature"),
             };
-            hinted(problem, "give a longer text")
-        })?;
-        Ok(signed.signature)
+            return Err(hinted(problem, "give a longer text"));
+        }
+        Ok(signed.iter().try_for_each(|signed| queries.push(&document.id, signed))?)
     }
 
-    /// Asks, and writes the hits. `own` is a row that is not to be among them.
-    fn ask(&mut self, queries: Queries, own: Option<usize>) -> anyhow::Result<()> {
+    /// Asks, and writes the hits. The rows of `own` are not to be among them.
+    fn ask(&mut self, queries: Queries, own: &[usize]) -> anyhow::Result<()> {
         let mut found = std::mem::take(&mut self.found);
         let promise = self.searcher.ask(&queries.signatures, self.question, &mut found)?;
+        let wanted = match self.search.question() {
+            Question::First(_) => 1,
+            Question::Nearest(k) => k,
+            Question::Within(_) => usize::MAX,
+        };
         for (name, neighbors) in queries.names.iter().zip(found.iter()) {
-            let others = neighbors.iter().filter(|neighbor| Some(neighbor.row as usize) != own);
-            let wanted = match (own, self.search.question()) {
-                (Some(_), Question::First(_)) => 1,
-                (Some(_), Question::Nearest(k)) => k,
-                _ => usize::MAX,
-            };
+            let others = neighbors.iter().filter(|n| !own.contains(&(n.row as usize)));
             for &neighbor in others.take(wanted) {
                 self.hits += 1;
                 let hit = self.searcher.hit(neighbor);
@@ -286,12 +315,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn write(&mut self, query: &str, hit: &Hit<'_>, promise: Promise) -> std::io::Result<()> {
+    fn write(&mut self, query: &QueryName, hit: &Hit<'_>, promise: Promise) -> std::io::Result<()> {
         if self.json {
             return writeln!(self.out, "{}", json_of(query, hit, promise));
         }
         if self.search.queries.is_some() {
-            write!(self.out, "{}\t", escape(query))?;
+            write!(self.out, "{}\t", escape(&query.id))?;
         }
         write!(self.out, "{}\t{}", hit.distance, escape(&hit.id))?;
         if let Some(passage) = &hit.passage {
@@ -343,14 +372,18 @@ impl<'a> Session<'a> {
     }
 }
 
-fn json_of(query: &str, hit: &Hit<'_>, promise: Promise) -> Value {
-    let mut line = json!({ "query": query, "id": hit.id, "distance": hit.distance });
+fn json_of(query: &QueryName, hit: &Hit<'_>, promise: Promise) -> Value {
+    let range = |range: &Range<u64>| json!({ "start": range.start, "end": range.end });
+    let mut line = json!({ "query": query.id, "id": hit.id, "distance": hit.distance });
     line["exact"] = json!(promise == Promise::Exact);
     if let Promise::Expected { recall } = promise {
         line["expected_recall"] = json!(recall);
     }
     if let Some(passage) = &hit.passage {
-        line["passage"] = json!({ "start": passage.start, "end": passage.end });
+        line["passage"] = range(passage);
+    }
+    if let Some(passage) = &query.passage {
+        line["query_passage"] = range(passage);
     }
     if let Some(payload) = &hit.payload {
         line["payload"] = serde_json::from_str(payload).unwrap_or_default();
@@ -361,7 +394,7 @@ fn json_of(query: &str, hit: &Hit<'_>, promise: Promise) -> Value {
 /// What became of a chunk of queries.
 #[derive(Default)]
 struct SignedQueries {
-    signed: Vec<(String, Signature)>,
+    signed: Vec<(String, Signed)>,
     bad: Vec<BadRecord>,
     documents: u64,
     unsigned: u64,
@@ -374,11 +407,9 @@ fn sign_queries(signer: &Signer, records: Vec<Record>) -> SignedQueries {
         match record {
             Ok(document) => {
                 chunk.documents += 1;
-                let text = Signer::text_of(&document, signer.recipe().html);
-                match signer.sign_text(&text, &mut scratch) {
-                    Some(signed) => chunk.signed.push((document.id, signed.signature)),
-                    None => chunk.unsigned += 1,
-                }
+                let signed = signer.sign(&document, &mut scratch);
+                chunk.unsigned += u64::from(signed.is_empty());
+                chunk.signed.extend(signed.into_iter().map(|signed| (document.id.clone(), signed)));
             }
             Err(bad) => chunk.bad.push(bad),
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 use lookalike::{
     Signer,
@@ -39,8 +40,8 @@ pub(crate) struct Terms {
     output: PathBuf,
 
     /// Memory for counts, in MB; what does not fit goes to temporary files
-    #[arg(long, value_name = "MB", default_value_t = 1024)]
-    memory: usize,
+    #[arg(long, value_name = "MB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    memory: u32,
 }
 
 /// What became of a chunk of input.
@@ -57,11 +58,12 @@ impl Terms {
         let extractor = Extractor::new(&recipe.features)?;
         let sources = Sources::open(&self.input.inputs, &self.input.read, false)?;
         check_output(&self.output, &sources)?;
-        let mut collector = TermCollector::new(self.memory << 20, folder_of(&self.output));
+        let mut collector =
+            TermCollector::new((self.memory as usize) << 20, folder_of(&self.output));
         let mut reading = Reading::new(&sources, self.input.read.on_error, global);
         let work = |records: Vec<Record>| count_records(&extractor, recipe.html, records);
         reading.run(global.threads(), work, |chunk, reading| {
-            collector.add(&chunk.terms)?;
+            collector.add(&chunk.terms).context("temporary files beside the output")?;
             reading.note(chunk.documents, chunk.bad)
         })?;
         let totals = collector.finish(&self.output, &recipe.features)?;

@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_cast::cast;
 use arrow_schema::DataType;
-use lookalike::{SignatureFile, Signatures, signature::bytes_of_words};
+use lookalike::{SignatureFile, Signatures, partial::Partial, signature::bytes_of_words};
 use parquet::{
     arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder},
     basic::Compression,
@@ -23,7 +23,8 @@ const BATCH: usize = 64 * 1024;
 
 /// Writes the ids and signatures of a file.
 pub(crate) fn write_parquet(path: &Path, file: &SignatureFile) -> anyhow::Result<()> {
-    let target = File::create(path).with_context(|| path.display().to_string())?;
+    let context = || path.display().to_string();
+    let target = Partial::create(path).with_context(context)?;
     // Signatures are random bits: packing them is time lost.
     let properties = WriterProperties::builder()
         .set_compression(Compression::UNCOMPRESSED)
@@ -33,10 +34,10 @@ pub(crate) fn write_parquet(path: &Path, file: &SignatureFile) -> anyhow::Result
     let mut writer = ArrowWriter::try_new(target, schema, Some(properties))?;
     let rows = file.signatures().len();
     for start in (0..rows).step_by(BATCH) {
-        writer.write(&batch(file, start..rows.min(start + BATCH))?)?;
+        let batch = batch(file, start..rows.min(start + BATCH))?;
+        writer.write(&batch).with_context(context)?;
     }
-    writer.close()?;
-    Ok(())
+    writer.into_inner().with_context(context)?.complete().with_context(context)
 }
 
 fn batch(file: &SignatureFile, rows: std::ops::Range<usize>) -> anyhow::Result<RecordBatch> {

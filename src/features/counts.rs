@@ -25,11 +25,11 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Forgets everything and makes room for up to `expected` distinct features.
+    /// Forgets everything and makes room for about `expected` distinct features; it grows where that is not enough.
     pub fn reset(&mut self, expected: usize) {
         self.counted.clear();
         self.total = 0;
-        self.make_slots(expected);
+        self.make_slots(expected.min(1 << 16));
     }
 
     /// Counts one occurrence.

@@ -75,24 +75,21 @@ impl Passages {
 }
 
 /// The text with spaces for the line ends inside of paragraphs, as long as it was: a sentence goes on in the next line, but
-/// Unicode's rules end one at every line end.
+/// Unicode's rules end one at every line end. A paragraph ends at a blank line.
 fn unwrapped(text: &str) -> String {
-    let bytes = text.as_bytes();
-    // A line end with nothing but white space up to the next one ends a paragraph.
-    let mut blank_follows = true;
-    let mut unwrapped: Vec<char> = Vec::with_capacity(text.len());
-    for (at, c) in text.char_indices().rev() {
-        let lone = c == '\n' && !blank_follows && !line_before_is_blank(bytes, at);
-        unwrapped.push(if lone { ' ' } else { c });
-        blank_follows = c == '\n' || (blank_follows && c.is_ascii_whitespace());
+    let mut unwrapped = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let is_blank = |line: &str| line.bytes().all(|byte| byte.is_ascii_whitespace());
+        let goes_on = !is_blank(line) && lines.peek().is_some_and(|next| !is_blank(next));
+        let body = line.trim_end_matches(['\r', '\n']);
+        unwrapped.push_str(body);
+        match goes_on {
+            true => unwrapped.extend(std::iter::repeat_n(' ', line.len() - body.len())),
+            false => unwrapped.push_str(&line[body.len()..]),
+        }
     }
-    unwrapped.into_iter().rev().collect()
-}
-
-fn line_before_is_blank(bytes: &[u8], line_end: usize) -> bool {
-    let before =
-        bytes[..line_end].iter().rev().find(|byte| **byte == b'\n' || !byte.is_ascii_whitespace());
-    before.is_none_or(|&byte| byte == b'\n')
+    unwrapped
 }
 
 #[cfg(test)]
@@ -122,7 +119,11 @@ mod tests {
     fn a_sentence_goes_on_in_the_next_line() {
         let text = "One two\nthree. Four five.\n\nSix\n \nSeven.";
         assert_eq!(unwrapped(text), "One two three. Four five.\n\nSix\n \nSeven.");
-        let ranges = Passages { from: 2, to: 9 }.split(text);
+        let windows = text.replace('\n', "\r\n");
+        assert_eq!(unwrapped(&windows), "One two  three. Four five.\r\n\r\nSix\r\n \r\nSeven.");
+        let cut = Passages { from: 2, to: 9 };
+        assert_eq!(cut.split(&windows).len(), cut.split(text).len());
+        let ranges = cut.split(text);
         let passages: Vec<&str> = ranges.into_iter().map(|range| &text[range]).collect();
         assert_eq!(passages, ["One two\nthree. ", "Four five.\n\n", "Six\n \nSeven."]);
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{FeatureSettings, counts::Counts, weights::fixed};
 use crate::{
     Error, Result,
-    container::{Container, ContainerWriter},
+    container::{self, Container, ContainerWriter},
     mapped::MappedWords,
 };
 
@@ -67,6 +67,11 @@ pub struct TermStatistics {
 }
 
 impl TermStatistics {
+    /// Whether a file says that it holds term statistics.
+    pub fn is_in(path: &Path) -> bool {
+        container::kind_of(path).as_deref() == Some(KIND)
+    }
+
     /// Opens a file of term statistics.
     pub fn open(path: &Path) -> Result<Self> {
         let container: Container<About> = Container::open(path, KIND)?;
@@ -74,6 +79,12 @@ impl TermStatistics {
             usize::try_from(container.about.entries).ok().filter(|&n| n < u32::MAX as usize);
         let count = count.ok_or_else(|| container.damaged("entries", "has too many entries"))?;
         let entries = container.words("entries", count * 2)?;
+        let entry_words = entries.as_slice().as_chunks::<2>().0;
+        let rising = entry_words.is_sorted_by(|a, b| a[0] < b[0]);
+        // Weights divide by both numbers.
+        if !rising || entry_words.iter().any(|entry| entry[1] as u32 == 0 || entry[1] >> 32 == 0) {
+            return Err(container.damaged("entries", "has entries that cannot be"));
+        }
         let leading = (count as u64).checked_ilog2().unwrap_or(0).max(1);
         let shift = 64 - leading;
         let starts = starts_of(entries.as_slice(), leading, shift);
@@ -221,6 +232,18 @@ impl TermCollector {
         if self.counts.terms.len() > self.at_most {
             self.spill()?;
         }
+        if self.runs.len() >= MOST_RUNS {
+            self.merge_runs()?;
+        }
+        Ok(())
+    }
+
+    /// Makes one run of all: each takes a file descriptor and a buffer.
+    fn merge_runs(&mut self) -> std::io::Result<()> {
+        let runs = std::mem::take(&mut self.runs).into_iter().map(terms_of).collect();
+        let mut merged = BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(&self.folder)?);
+        merge(runs, |term| write_term(&mut merged, term))?;
+        self.runs.push(rewound(merged)?);
         Ok(())
     }
 
@@ -233,25 +256,15 @@ impl TermCollector {
 
     fn spill(&mut self) -> std::io::Result<()> {
         let mut run = BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(&self.folder)?);
-        for (hash, occurrences, documents) in self.sorted() {
-            let term = [hash, occurrences, documents];
-            run.write_all(bytemuck::cast_slice(&term))?;
-        }
-        let mut run = run.into_inner()?;
-        run.seek(SeekFrom::Start(0))?;
-        self.runs.push(run);
+        self.sorted().into_iter().try_for_each(|term| write_term(&mut run, term))?;
+        self.runs.push(rewound(run)?);
         Ok(())
     }
 
     /// Writes the statistics to `path`; tells what they sum up to.
     pub fn finish(mut self, path: &Path, features: &FeatureSettings) -> Result<TermTotals> {
-        let mut runs: Vec<Box<dyn Iterator<Item = std::io::Result<Term>>>> = Vec::new();
-        let last = self.sorted();
-        runs.push(Box::new(last.into_iter().map(Ok)));
-        for run in self.runs {
-            let mut run = BufReader::with_capacity(1 << 18, run);
-            runs.push(Box::new(std::iter::from_fn(move || read_term(&mut run).transpose())));
-        }
+        let mut runs = vec![Box::new(self.sorted().into_iter().map(Ok)) as Run];
+        runs.extend(self.runs.into_iter().map(terms_of));
         let mut about = About {
             features: features.clone(),
             documents: self.counts.documents,
@@ -260,6 +273,7 @@ impl TermCollector {
             entries: 0,
         };
         let mut writer = ContainerWriter::create(path, KIND, &["entries"])?;
+        let mut failed = Ok(());
         merge(runs, |(hash, occurrences, documents)| {
             about.distinct += 1;
             if occurrences == 1 {
@@ -267,12 +281,16 @@ impl TermCollector {
             }
             about.entries += 1;
             let half = |n: u64| n.min(u64::from(u32::MAX));
-            writer.write(0, &hash.to_le_bytes())?;
-            writer.write(0, &(half(documents) << 32 | half(occurrences)).to_le_bytes())
+            let entry = [hash, half(documents) << 32 | half(occurrences)].map(u64::to_le_bytes);
+            failed = writer.write(0, entry.as_flattened());
+            if failed.is_ok() {
+                Ok(())
+            } else {
+                Err(std::io::Error::other("the file cannot be written"))
+            }
         })
-        .map_err(|error| match error {
-            MergeError::Read(error) => Error::io(path, error),
-            MergeError::Write(error) => error,
+        .map_err(|error| {
+            std::mem::replace(&mut failed, Ok(())).err().unwrap_or(Error::io(path, error))
         })?;
         let totals = about.totals();
         writer.finish(about)?;
@@ -280,9 +298,25 @@ impl TermCollector {
     }
 }
 
-enum MergeError {
-    Read(std::io::Error),
-    Write(Error),
+/// Sorted terms.
+type Run = Box<dyn Iterator<Item = std::io::Result<Term>>>;
+
+/// More runs than this are merged into one.
+const MOST_RUNS: usize = 64;
+
+fn terms_of(run: File) -> Run {
+    let mut run = BufReader::with_capacity(1 << 18, run);
+    Box::new(std::iter::from_fn(move || read_term(&mut run).transpose()))
+}
+
+fn write_term(run: &mut impl Write, (hash, occurrences, documents): Term) -> std::io::Result<()> {
+    run.write_all(bytemuck::cast_slice(&[hash, occurrences, documents]))
+}
+
+fn rewound(run: BufWriter<File>) -> std::io::Result<File> {
+    let mut run = run.into_inner()?;
+    run.seek(SeekFrom::Start(0))?;
+    Ok(run)
 }
 
 fn read_term(run: &mut impl Read) -> std::io::Result<Option<Term>> {
@@ -296,31 +330,27 @@ fn read_term(run: &mut impl Read) -> std::io::Result<Option<Term>> {
 
 /// Merges sorted runs; terms of one hash become one.
 fn merge(
-    mut runs: Vec<Box<dyn Iterator<Item = std::io::Result<Term>>>>,
-    mut each: impl FnMut(Term) -> Result<()>,
-) -> Result<(), MergeError> {
+    mut runs: Vec<Run>,
+    mut each: impl FnMut(Term) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     use std::{cmp::Reverse, collections::BinaryHeap};
     let mut heap = BinaryHeap::new();
     for (run, terms) in runs.iter_mut().enumerate() {
-        if let Some(term) = terms.next().transpose().map_err(MergeError::Read)? {
-            heap.push(Reverse((term, run)));
-        }
+        heap.extend(terms.next().transpose()?.map(|term| Reverse((term, run))));
     }
     let mut current: Option<Term> = None;
     while let Some(Reverse((term, run))) = heap.pop() {
-        if let Some(next) = runs[run].next().transpose().map_err(MergeError::Read)? {
-            heap.push(Reverse((next, run)));
-        }
+        heap.extend(runs[run].next().transpose()?.map(|term| Reverse((term, run))));
         current = match current {
             Some((hash, o, d)) if hash == term.0 => Some((hash, o + term.1, d + term.2)),
             Some(done) => {
-                each(done).map_err(MergeError::Write)?;
+                each(done)?;
                 Some(term)
             }
             None => Some(term),
         };
     }
-    current.map_or(Ok(()), each).map_err(MergeError::Write)
+    current.map_or(Ok(()), each)
 }
 
 #[cfg(test)]

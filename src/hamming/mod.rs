@@ -135,13 +135,14 @@ macro_rules! chosen {
 /// The kernel for this process: the best that the CPU has, or the one that `LOOKALIKE_SIMD` names.
 pub fn kernel() -> Result<Kernel> {
     static KERNEL: OnceLock<Result<Kernel, String>> = OnceLock::new();
-    let chosen = KERNEL.get_or_init(|| match std::env::var_os(VARIABLE) {
-        None => Ok(Kernel::best()),
-        Some(name) => {
-            let name = name.to_string_lossy().into_owned();
-            Kernel::named(&name).ok_or(name)
-        }
-    });
+    let chosen =
+        KERNEL.get_or_init(|| match std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+            None => Ok(Kernel::best()),
+            Some(name) => {
+                let name = name.to_string_lossy().into_owned();
+                Kernel::named(&name).ok_or(name)
+            }
+        });
     chosen.clone().map_err(|given| Error::Simd { given, available: Kernel::names() })
 }
 

@@ -39,6 +39,9 @@ pub struct SignatureSettings {
 }
 
 /// Everything that turns a document into a signature.
+///
+/// Its hash is that of its JSON, so a field that a later version adds must be left out of the JSON where it has the value
+/// that old recipes meant (`skip_serializing_if`), or old files no longer match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Recipe {

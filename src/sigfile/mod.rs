@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, Recipe, Result, Signatures,
-    container::{self, Container},
+    container::Container,
     mapped::{MappedBytes, MappedWords},
     signature::{check_width, words_for},
 };
@@ -45,11 +45,6 @@ pub struct SignatureFile {
     payloads: Option<Strings>,
     passages: Option<MappedWords>,
     margins: Option<MappedBytes>,
-}
-
-/// Whether a file begins like one of ours.
-pub fn is_ours(path: &Path) -> bool {
-    container::is_container(path)
 }
 
 impl SignatureFile {
@@ -104,7 +99,8 @@ impl SignatureFile {
         }
         let has_passages = container.mapped_bytes("passages").is_some();
         Ok(SignatureFile {
-            signatures: Signatures::from_mapped(bits, container.words("signatures", words)?),
+            signatures: Signatures::from_mapped(bits, container.words("signatures", words)?)
+                .map_err(|error| container.damaged("signatures", &error.to_string()))?,
             recipe: about.recipe.clone(),
             unsigned: about.unsigned,
             ids: Strings::open(&container, "ids", rows)?,

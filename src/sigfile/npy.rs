@@ -22,7 +22,7 @@ pub fn read(path: &Path) -> Result<Signatures> {
     let mut file = BufReader::with_capacity(1 << 20, file);
     let header = read_header(&mut file).map_err(|problem| Error::format(path, problem))?;
     let array = Array::parse(&header).map_err(|problem| Error::format(path, problem))?;
-    let bits = check_width(array.row_bytes * 8).map_err(|error| {
+    let bits = check_width(array.row_bytes.saturating_mul(8)).map_err(|error| {
         Error::format(path, format!("has rows of {} bytes: {error}", array.row_bytes))
     })?;
     let bytes = array.rows.checked_mul(array.row_bytes).filter(|&bytes| bytes as u64 <= length);

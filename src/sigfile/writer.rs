@@ -3,7 +3,11 @@
 use std::{ops::Range, path::Path};
 
 use super::{About, KIND, strings::ends_of};
-use crate::{Recipe, Result, container::ContainerWriter, signature::words_for};
+use crate::{
+    Recipe, Result,
+    container::ContainerWriter,
+    signature::{check_words, words_for},
+};
 
 /// Which columns a signature file has besides the signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,7 +95,8 @@ impl SignatureWriter {
     /// Appends a row.
     pub fn push(&mut self, row: &Row<'_>) -> Result<()> {
         let bits = self.about.bits;
-        assert_eq!(row.words.len(), words_for(bits), "a signature of {bits} bits");
+        check_words(bits, row.words)?;
+        assert_eq!(row.words.len(), words_for(bits), "one row");
         for word in row.words {
             self.container.write(0, &word.to_le_bytes())?;
         }

@@ -31,6 +31,21 @@ pub const fn words_for(bits: u32) -> usize {
     bits.div_ceil(64) as usize
 }
 
+/// Checks that words are whole rows of `bits` bits, zero past the width: distances count every bit.
+pub(crate) fn check_words(bits: u32, words: &[u64]) -> Result<()> {
+    check_width(bits as usize)?;
+    let bad = |problem| Err(Error::Words { words: words.len(), bits, problem });
+    let stride = words_for(bits);
+    if !words.len().is_multiple_of(stride) {
+        return bad("the last row is cut");
+    }
+    let past = bits % 64;
+    if past != 0 && words.chunks_exact(stride).any(|row| row[stride - 1] << past != 0) {
+        return bad("bits past the width are not zero");
+    }
+    Ok(())
+}
+
 /// One signature.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signature {
@@ -41,15 +56,11 @@ pub struct Signature {
 impl Signature {
     /// A signature of `bits` bits from its words; bits past the width must be zero.
     pub fn from_words(bits: u32, words: Vec<u64>) -> Result<Self> {
-        check_width(bits as usize)?;
-        assert_eq!(
-            words.len(),
-            words_for(bits),
-            "a signature of {bits} bits has {} words",
-            words_for(bits)
-        );
-        debug_assert!(bits.is_multiple_of(64) || words[words.len() - 1] << (bits % 64) == 0);
-        Ok(Signature { bits, words })
+        check_words(bits, &words)?;
+        match words.len() == words_for(bits) {
+            true => Ok(Signature { bits, words }),
+            false => Err(Error::Words { words: words.len(), bits, problem: "it is not one row" }),
+        }
     }
 
     /// A signature from its bytes, leading byte first.

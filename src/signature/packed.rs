@@ -1,6 +1,6 @@
 //! Many signatures of one width, row after row.
 
-use super::{Signature, check_width, words_for};
+use super::{Signature, check_width, check_words, words_for};
 use crate::{Error, Result, mapped::MappedWords};
 
 /// A packed matrix of signatures: row `i` is one signature of `bits` bits in `stride` words.
@@ -25,8 +25,7 @@ impl Signatures {
 
     /// Rows of `bits` bits from their words, row after row.
     pub fn from_words(bits: u32, words: Vec<u64>) -> Result<Self> {
-        check_width(bits as usize)?;
-        assert_eq!(words.len() % words_for(bits), 0, "whole rows");
+        check_words(bits, &words)?;
         Ok(Signatures { bits, words: Words::Owned(words) })
     }
 
@@ -34,20 +33,24 @@ impl Signatures {
     pub fn from_bytes(bits: u32, bytes: &[u8]) -> Result<Self> {
         check_width(bits as usize)?;
         let row_bytes = bits as usize / 8;
-        assert_eq!(bytes.len() % row_bytes, 0, "whole rows");
+        if !bytes.len().is_multiple_of(row_bytes) {
+            let words = bytes.len().div_ceil(8);
+            return Err(Error::Words { words, bits, problem: "the last row is cut" });
+        }
         let words = bytes.chunks_exact(row_bytes).flat_map(super::words_of_bytes).collect();
         Signatures::from_words(bits, words)
     }
 
-    pub(crate) fn from_mapped(bits: u32, words: MappedWords) -> Self {
-        Signatures { bits, words: Words::Mapped(words) }
+    pub(crate) fn from_mapped(bits: u32, words: MappedWords) -> Result<Self> {
+        check_words(bits, words.as_slice())?;
+        Ok(Signatures { bits, words: Words::Mapped(words) })
     }
 
     /// The same rows, moved into huge pages where the system has them: worth the copy if they are scanned often, as
     /// long walks through memory then cross fewer pages.
     pub fn in_huge_pages(self) -> Self {
         match MappedWords::copy_in_huge_pages(self.words()) {
-            Some(words) => Signatures::from_mapped(self.bits, words),
+            Some(words) => Signatures { bits: self.bits, words: Words::Mapped(words) },
             None => self,
         }
     }
@@ -105,9 +108,16 @@ impl Signatures {
         Ok(())
     }
 
-    /// Appends a row by its words.
-    pub fn push_words(&mut self, words: &[u64]) {
-        assert_eq!(words.len(), self.stride(), "a row of {} bits", self.bits);
+    /// Appends a row of another matrix of the same width.
+    pub fn push_row_of(&mut self, other: &Signatures, row: usize) -> Result<()> {
+        if other.bits != self.bits {
+            return Err(Error::WidthMismatch { stored: self.bits, given: other.bits });
+        }
+        self.push_words(other.row(row));
+        Ok(())
+    }
+
+    fn push_words(&mut self, words: &[u64]) {
         if let Words::Mapped(mapped) = &self.words {
             self.words = Words::Owned(mapped.as_slice().to_vec());
         }
