@@ -9,11 +9,12 @@
 //! Each line is answered by one of JSON: the seconds, and for each query the distances and rows.
 #![allow(clippy::print_stdout)]
 
-use std::{error::Error, fs, io::BufRead, time::Instant};
+use std::{error::Error, io::BufRead, time::Instant};
 
 use lookalike::{
     Signatures, hamming,
     index::{Answers, Index, Scan},
+    sigfile::npy,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -23,7 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
-    let (rows, queries) = (read_npy(rows)?.in_huge_pages(), read_npy(queries)?);
+    let (mut rows, queries) = (npy::read(rows.as_ref())?, npy::read(queries.as_ref())?);
+    if std::env::var_os("HUGE_PAGES").is_some() {
+        rows = rows.in_huge_pages();
+    }
     println!("{}", serde_json::json!({ "kernel": hamming::kernel()?.name() }));
     for line in std::io::stdin().lock().lines() {
         println!("{}", answer(&Scan::new(&rows)?, &queries, &line?)?);
@@ -51,18 +55,4 @@ fn answer(scan: &Scan<'_>, queries: &Signatures, line: &str) -> Result<String, B
     let pairs = |near: &lookalike::index::Neighbor| (near.distance, near.row);
     let answers: Vec<Vec<_>> = found.iter().map(|all| all.iter().map(pairs).collect()).collect();
     Ok(serde_json::json!({ "seconds": seconds, "answers": answers }).to_string())
-}
-
-/// Rows of bytes from a file that numpy saved: magic, version, the length of a header in two bytes, the header, bytes.
-fn read_npy(path: &str) -> Result<Signatures, Box<dyn Error>> {
-    let file = fs::read(path)?;
-    let header_end = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
-    let header = std::str::from_utf8(&file[10..header_end])?;
-    if !file.starts_with(b"\x93NUMPY\x01") || !header.contains("'|u1'") {
-        return Err(format!("{path}: not a version 1 file of bytes").into());
-    }
-    let shape = header.split("'shape': (").nth(1).and_then(|rest| rest.split(')').next());
-    let row_bytes = shape.and_then(|shape| shape.split(", ").nth(1)).ok_or("no shape")?;
-    let bits = row_bytes.parse::<u32>()? * 8;
-    Ok(Signatures::from_bytes(bits, &file[header_end..])?)
 }
