@@ -10,6 +10,7 @@ pub mod language;
 pub mod normalise;
 pub mod passages;
 pub mod shingles;
+mod simple;
 pub mod terms;
 pub mod weights;
 pub mod words;

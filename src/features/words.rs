@@ -1,8 +1,9 @@
 //! Words: a text cut at the word boundaries of Unicode (UAX #29), normalised on the way.
 //!
-//! Almost every byte of most collections is ASCII, so ASCII has its own path through a table; what stands between two
-//! spaces and has anything else in it takes the general path. A space never composes with what follows it and is
-//! always a word boundary, so the two paths can take turns without changing the result; a test demands that.
+//! Almost every byte of most collections is ASCII, so ASCII has a path of its own (`ascii.rs`); of what stands
+//! between two spaces and has anything else in it, what is made of characters that need no context takes a second path
+//! (`simple.rs`), the rest the general one. A space never composes with what follows it and is always a word
+//! boundary, so the paths can take turns without changing the result; tests demand that.
 
 use serde::{Deserialize, Serialize};
 use unicode_script::{Script, UnicodeScript};
@@ -11,6 +12,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::{
     ascii,
     normalise::{Normalise, normalise},
+    simple::{Characters, Class, Simple},
 };
 
 /// What counts as a word. Both rules want a letter or a digit in it: a ruled line `____` is none.
@@ -103,7 +105,7 @@ impl Words {
             at = self.extend_from_ascii(bytes, at, settings);
             let end = bytes[at..].iter().position(|&byte| is_space(byte));
             let end = end.map_or(bytes.len(), |length| at + length);
-            if at < end {
+            if at < end && !self.extend_from_simple(&text[at..end], settings) {
                 self.extend_from_any(&text[at..end], settings);
             }
             at = end;
@@ -142,6 +144,22 @@ impl Words {
         });
         self.joined.truncate(self.ends.last().copied().unwrap_or(0));
         end
+    }
+
+    /// Appends the words of a text all of whose characters have simple classes; otherwise does nothing and says so.
+    fn extend_from_simple(&mut self, text: &str, settings: &WordSettings) -> bool {
+        let Some(characters) = Characters::of(settings) else { return false };
+        let (joined, ends) = (self.joined.len(), self.ends.len());
+        let mut open = OpenWord::default();
+        for c in text.chars() {
+            if !open.take(characters.get(c), self, settings.spaceless) {
+                self.joined.truncate(joined);
+                self.ends.truncate(ends);
+                return false;
+            }
+        }
+        open.close(self, settings.spaceless);
+        true
     }
 
     /// Appends the words of any text, by the general rules.
@@ -196,6 +214,71 @@ impl Words {
     }
 }
 
+/// The word, or the run of a script without spaces, that a walk through a text is in.
+#[derive(Default)]
+struct OpenWord {
+    text: String,
+    /// The class of its last character; none if it is empty.
+    last: Option<Class>,
+    /// Whether it is more than underscores.
+    is_word: bool,
+    /// A character that belongs to it if what it joins follows.
+    mid: Option<Simple>,
+}
+
+impl OpenWord {
+    /// Takes the next character; says no if the general rules must be asked.
+    fn take(&mut self, next: Simple, words: &mut Words, spaceless: usize) -> bool {
+        let Simple { class, folded } = next;
+        if let Some(mid) = self.mid.take() {
+            let joins = match mid.class {
+                Class::MidLetter => class == Class::Letter,
+                Class::MidDigit => class == Class::Digit,
+                _ => matches!(class, Class::Letter | Class::Digit),
+            };
+            match joins && self.last == Some(class) {
+                true => self.text.push(mid.folded),
+                false => self.close(words, spaceless),
+            }
+        }
+        match (class, self.last) {
+            (Class::Complex, _) => return false,
+            // Unicode lets underscores join Katakana, but not Han.
+            (Class::Underscore, Some(Class::Spaceless)) => return false,
+            (Class::Spaceless, Some(Class::Underscore)) => return false,
+            (Class::Other, _) => self.close(words, spaceless),
+            (Class::MidBoth | Class::MidLetter, Some(Class::Letter)) => self.mid = Some(next),
+            (Class::MidBoth | Class::MidDigit, Some(Class::Digit)) => self.mid = Some(next),
+            (Class::MidBoth | Class::MidLetter | Class::MidDigit, _) => {
+                self.close(words, spaceless)
+            }
+            (_, Some(last)) if (last == Class::Spaceless) != (class == Class::Spaceless) => {
+                self.close(words, spaceless);
+                self.push(class, folded);
+            }
+            _ => self.push(class, folded),
+        }
+        true
+    }
+
+    fn push(&mut self, class: Class, folded: char) {
+        self.text.push(folded);
+        self.last = Some(class);
+        self.is_word |= class != Class::Underscore;
+    }
+
+    /// Appends what is open to the words, and is empty again.
+    fn close(&mut self, words: &mut Words, spaceless: usize) {
+        match self.last {
+            Some(Class::Spaceless) => words.push_ngrams(&self.text, spaceless),
+            Some(_) if self.is_word => words.push(self.text.as_bytes()),
+            _ => {}
+        }
+        self.text.clear();
+        (self.last, self.is_word, self.mid) = (None, false, None);
+    }
+}
+
 /// How many bytes there are before the first that is not ASCII.
 fn ascii_prefix(bytes: &[u8]) -> usize {
     let whole = bytes.chunks(1024).take_while(|chunk| chunk.is_ascii()).count() * 1024;
@@ -208,7 +291,7 @@ const fn is_space(byte: u8) -> bool {
 }
 
 /// Whether a character's script writes words without spaces between them.
-fn is_spaceless(c: char) -> bool {
+pub(super) fn is_spaceless(c: char) -> bool {
     use Script::*;
     // Nothing below Thai is; this spares most texts the look-up.
     c >= '\u{e00}'
@@ -346,6 +429,15 @@ mod tests {
 
         #[test]
         fn dense_ascii_agrees_with_the_general_one(text in "[aB1_.,;:' ]{0,30}") {
+            for settings in [&UNICODE, &CODE] {
+                prop_assert_eq!(words(&text, settings), general(&text, settings));
+            }
+        }
+
+        #[test]
+        fn simple_characters_agree_with_the_general_path(
+            text in "([a-zA-Z]{0,3}|[0-9]|[_.,;:']|[À-ÿ]|[А-я]|[α-ωΑ-Ω]|[Ａ-Ｚ０-９，．：；]|[가-힣]|[ا-ي]|[٠-٩]|[一-十]|[ぁ-ん]|[ァ-ー]|[’‘“”—…·、。「」]| ){0,16}"
+        ) {
             for settings in [&UNICODE, &CODE] {
                 prop_assert_eq!(words(&text, settings), general(&text, settings));
             }
