@@ -23,8 +23,10 @@ pub struct Partial {
 impl Partial {
     /// Begins a file that will have the name `target`. Links are followed; what is no regular file is refused.
     pub fn create(target: &Path) -> io::Result<Self> {
+        // `/dev/stdout` may lead to a regular file, but its user does not mean to replace that.
+        let device = ["/dev", "/proc"].iter().any(|folder| target.starts_with(folder));
         let target = match fs::metadata(target) {
-            Ok(about) if about.is_file() => fs::canonicalize(target)?,
+            Ok(about) if about.is_file() && !device => fs::canonicalize(target)?,
             Ok(_) => {
                 return Err(io::Error::other("is not a regular file, and only those are written"));
             }
