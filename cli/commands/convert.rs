@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use lookalike::{
     SignatureFile,
-    sigfile::{SignatureWriter, hex, npy},
+    sigfile::{SignatureWriter, hex, npy, suffix_of},
 };
 
 use super::{Global, Outcome};
@@ -33,7 +33,8 @@ pub(crate) struct Convert {
 impl Convert {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         let file = open_signatures(&self.from)?;
-        let suffix = self.to.extension().and_then(|suffix| suffix.to_str());
+        let suffix = suffix_of(&self.to);
+        let suffix = suffix.as_deref();
         match suffix {
             Some("sig") => write_sig(&self.to, &file)?,
             Some("npy") => {

@@ -14,7 +14,7 @@ use lookalike::{
     index::{Answers, Promise},
     recipe::{Scratch, Signed},
     search::{Hit, Question, Searcher},
-    sigfile::hex::escape,
+    sigfile::{hex::escape, suffix_of},
 };
 use serde_json::{Value, json};
 
@@ -154,8 +154,7 @@ impl Search {
 }
 
 fn is_signature_file(input: &str) -> bool {
-    let suffix = Path::new(input).extension().and_then(|suffix| suffix.to_str());
-    matches!(suffix, Some("sig" | "npy" | "hex"))
+    matches!(suffix_of(Path::new(input)).as_deref(), Some("sig" | "npy" | "hex"))
 }
 
 /// One run of the command: queries go in, hits come out.
@@ -212,8 +211,7 @@ impl<'a> Session<'a> {
         let own: Vec<usize> = (0..all.len()).filter(|&row| self.file.id(row) == id).collect();
         if own.is_empty() {
             let problem = format!("{}: there is no document `{id}`", self.search.file.display());
-            let example = if all.is_empty() { "none".into() } else { self.file.id(0).into_owned() };
-            return Err(hinted(problem, format!("ids look like `{example}` here")));
+            return Err(hinted(problem, self.likely_id(id)));
         }
         self.question = match self.question {
             Question::Nearest(k) => Question::Nearest(k.saturating_add(own.len())),
@@ -227,6 +225,16 @@ impl<'a> Session<'a> {
             queries.signatures.push_row_of(all, row)?;
         }
         self.ask(queries, &own)
+    }
+
+    /// An id that was perhaps meant, or an example of what ids look like.
+    fn likely_id(&self, wanted: &str) -> String {
+        let mut ids = (0..self.file.signatures().len()).map(|row| self.file.id(row));
+        match (ids.find(|id| id.contains(wanted)), self.file.signatures().is_empty()) {
+            (Some(id), _) => format!("is it `{id}`?"),
+            (None, false) => format!("ids look like `{}` here", self.file.id(0)),
+            (None, true) => "there are no signatures in it".to_owned(),
+        }
     }
 
     fn ask_signatures(&mut self, path: &Path) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use clap::Args;
 use lookalike::{
     Document, Signer,
     recipe::{Scratch, Signed},
-    sigfile::{Columns, Row, SignatureWriter},
+    sigfile::{Columns, Row, SignatureWriter, suffix_of},
 };
 use serde_json::json;
 
@@ -107,8 +107,8 @@ impl Sign {
     }
 
     fn check_output(&self) -> anyhow::Result<()> {
-        let suffix = self.output.extension().and_then(|suffix| suffix.to_str()).unwrap_or("");
-        if !["npy", "hex", "parquet"].contains(&suffix) {
+        let suffix = suffix_of(&self.output).unwrap_or_default();
+        if !["npy", "hex", "parquet"].contains(&suffix.as_str()) {
             return Ok(());
         }
         let path = self.output.display();

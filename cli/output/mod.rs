@@ -12,7 +12,7 @@ use std::{fmt::Display, io::Write, path::Path};
 
 use anyhow::Context;
 
-use lookalike::{Error, SignatureFile};
+use lookalike::{Error, SignatureFile, sigfile::suffix_of};
 
 use crate::{
     commands::Global,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Opens a file of signatures, whichever of our formats it is in.
 pub(crate) fn open_signatures(path: &Path) -> anyhow::Result<SignatureFile> {
-    match path.extension().and_then(|suffix| suffix.to_str()) {
+    match suffix_of(path).as_deref() {
         Some("parquet") => parquet::read_parquet(path),
         _ => SignatureFile::open(path).map_err(|error| match error {
             Error::Format { .. } if input::is_document(path) => {

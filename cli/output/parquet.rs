@@ -63,7 +63,12 @@ pub(crate) fn read_parquet(path: &Path) -> anyhow::Result<SignatureFile> {
         let problem = format!("{name}: there is no column `signature`");
         return Err(hinted(problem, format!("it has {}", fields.join(", "))));
     }
-    let mut signatures: Option<Signatures> = None;
+    // A file without rows still tells the width.
+    let width = match reader.schema().field_with_name("signature")?.data_type() {
+        DataType::FixedSizeBinary(bytes) => Some(*bytes as u32 * 8),
+        _ => None,
+    };
+    let mut signatures = width.map(Signatures::new).transpose().with_context(|| name.clone())?;
     let mut ids = fields.iter().any(|field| field == "id").then(Vec::new);
     for batch in reader.build()? {
         let batch = batch.with_context(|| name.clone())?;

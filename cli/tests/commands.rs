@@ -124,6 +124,18 @@ fn signatures_survive_every_conversion() {
 }
 
 #[test]
+fn no_signatures_survive_as_none() {
+    let place = Place::new();
+    place.write("x.jsonl", "");
+    place.expect(0, "sign x.jsonl -o x.sig");
+    for (from, to) in [("x.sig", "x.npy"), ("x.npy", "X.PARQUET"), ("X.PARQUET", "y.sig")] {
+        place.expect(0, &format!("convert {from} {to}"));
+    }
+    let info = json_lines(&place.expect(0, "info y.sig --format json").out).remove(0);
+    assert_eq!((info["rows"].as_u64(), info["bits"].as_u64()), (Some(0), Some(256)));
+}
+
+#[test]
 fn topsig_needs_its_terms() {
     let place = Place::new();
     let said = place.expect(2, "sign examples/docs.jsonl --recipe topsig-1024 -o x.sig");
@@ -215,6 +227,10 @@ fn mistakes_are_told_with_the_way_out() {
             "no document at examples/docs.jsonl:999",
         ),
         ("search docs.sig --id nobody --radius 3", "ids look like"),
+        (
+            "search docs.sig --id functions-overview.md --radius 3",
+            "is it `2.11.x/functions-overview.md`?",
+        ),
         ("search docs.sig --signature xyz", "xyz"),
         ("search docs.sig --text x --first", "--radius"),
         ("compare examples/docs.jsonl examples/stories/harbour.txt", "more than one document"),

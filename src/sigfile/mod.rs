@@ -47,10 +47,15 @@ pub struct SignatureFile {
     margins: Option<MappedBytes>,
 }
 
+/// The suffix of a file's name, in lower case.
+pub fn suffix_of(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
 impl SignatureFile {
     /// Opens a file of signatures: one of ours, or `.npy`, or hexadecimal lines (`.hex`), by its suffix.
     pub fn open(path: &Path) -> Result<Self> {
-        match path.extension().and_then(|suffix| suffix.to_str()) {
+        match suffix_of(path).as_deref() {
             Some("npy") => Ok(SignatureFile::foreign(npy::read(path)?, None)),
             Some("hex") => {
                 let file = File::open(path).map_err(|error| Error::io(path, error))?;
