@@ -153,6 +153,27 @@ mod tests {
         }
     }
 
+    /// Both kinds at every width from 64 to 4096; another seed is another signature.
+    #[test]
+    fn every_width_has_signatures() {
+        let text = "One two three four five six seven eight nine ten eleven twelve.";
+        for kind in [SignatureKind::SimHash, SignatureKind::TopSig] {
+            for bits in (64..=4096).step_by(64) {
+                let signature = SignatureSettings { kind, bits };
+                let mut recipe = Recipe { signature, ..Recipe::default() };
+                let sign = |recipe: &Recipe| {
+                    let signer = Signer::new(recipe.clone(), None).unwrap().with_margins();
+                    signer.sign_text(text, &mut Scratch::default()).unwrap()
+                };
+                let first = sign(&recipe);
+                assert_eq!(first.signature.bits(), bits);
+                assert_eq!(first.margins.as_ref().map(Vec::len), Some(bits as usize));
+                recipe.features.hash.seed = 1;
+                assert_ne!(first.signature, sign(&recipe).signature, "{kind:?}, {bits} bits");
+            }
+        }
+    }
+
     #[test]
     fn a_name_is_only_a_name() {
         let text = Recipe::named("text").unwrap();
