@@ -57,8 +57,9 @@ impl Masks {
     fn of(text: &[u8], start: usize, rule: WordRule) -> Self {
         match text.get(start..start + BLOCK) {
             Some(block) => Masks::of_block(block.try_into().expect("a whole block"), rule),
+            None if start >= text.len() => Masks::default(),
             None => {
-                let rest = text.get(start..).unwrap_or_default();
+                let rest = &text[start..];
                 let mut block = [0; BLOCK];
                 block[..rest.len()].copy_from_slice(rest);
                 Masks::of_block(&block, rule)

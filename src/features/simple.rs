@@ -45,7 +45,7 @@ pub(super) struct Simple {
 const COMPLEX: Simple = Simple { class: Class::Complex, folded: '\0' };
 
 /// The characters that the rules are asked about: most of what is written, and few enough to ask in some milliseconds.
-const ASKED: [RangeInclusive<u32>; 6] = [
+pub(super) const ASKED: [RangeInclusive<u32>; 6] = [
     0x0..=0x58f,
     0x600..=0x6ff,
     0x1e00..=0x1eff,
@@ -125,20 +125,31 @@ fn unicode_class(c: char) -> Class {
     let stays_out = parts(format!("a{c}a"), "a", "a") && parts(format!("1{c}1"), "1", "1");
     match c {
         '_' => Class::Underscore,
-        _ if is_spaceless(c) => Class::Spaceless,
-        _ if follows("a:") && follows("a") && !follows("1,") => Class::Letter,
-        _ if follows("1,") && follows("a") && !follows("a:") => Class::Digit,
-        _ if c.is_alphanumeric() => Class::Complex,
+        // Some of them, as the repetition mark of Han, count as letters in the rules.
+        _ if is_spaceless(c) && !follows("a") => Class::Spaceless,
+        _ if is_spaceless(c) => Class::Complex,
+        _ if c.is_alphanumeric() => match (follows("a"), follows("a:"), follows("1,")) {
+            (true, true, false) => Class::Letter,
+            (true, false, true) => Class::Digit,
+            _ => Class::Complex,
+        },
         _ if follows("a") || !c.to_string().unicode_words().eq::<[&str; 0]>([]) => Class::Complex,
         _ if joins('a', 'a') && joins('1', '1') => Class::MidBoth,
         _ if joins('a', 'a') => Class::MidLetter,
         _ if joins('1', '1') => Class::MidDigit,
-        // What takes no part in words at all: a mark would hang on to its neighbour.
-        _ if stays_out && format!("a{c}").split_word_bounds().eq(["a", &c.to_string()]) => {
+        // What takes no part in words at all: a mark would hang on to its neighbour, a sign of Katakana to Katakana.
+        _ if stays_out && ["a", "_", "カ"].iter().all(|before| stands_apart(before, c)) => {
             Class::Other
         }
         _ => Class::Complex,
     }
+}
+
+/// Whether the rules always cut between the two.
+fn stands_apart(before: &str, c: char) -> bool {
+    let c = c.to_string();
+    format!("{before}{c}").split_word_bounds().eq([before, &c])
+        && format!("{c}{before}").split_word_bounds().eq([c.as_str(), before])
 }
 
 fn alphanumeric_class(c: char) -> Class {

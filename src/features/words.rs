@@ -100,9 +100,15 @@ impl Words {
     /// Appends the words of `text`.
     pub fn extend_from_text(&mut self, text: &str, settings: &WordSettings) {
         let bytes = text.as_bytes();
+        let by_character = Characters::of(settings).is_some();
         let mut at = 0;
         while at < bytes.len() {
-            at = self.extend_from_ascii(bytes, at, settings);
+            // In mixed text, stretches of ASCII are too short to be worth a start.
+            let ahead = &bytes[at..bytes.len().min(at + WORTH_A_START)];
+            if !by_character || ahead.is_ascii() {
+                at = self.extend_from_ascii(bytes, at, settings);
+            }
+            at += bytes[at..].iter().take_while(|byte| is_space(**byte)).count();
             let end = bytes[at..].iter().position(|&byte| is_space(byte));
             let end = end.map_or(bytes.len(), |length| at + length);
             if at < end && !self.extend_from_simple(&text[at..end], settings) {
@@ -213,6 +219,9 @@ impl Words {
         }
     }
 }
+
+/// So many bytes of ASCII are taken 64 at a time; fewer, character by character.
+const WORTH_A_START: usize = 96;
 
 /// The word, or the run of a script without spaces, that a walk through a text is in.
 #[derive(Default)]
@@ -339,7 +348,7 @@ fn is_mark(c: char) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::simple::ASKED, *};
 
     const UNICODE: WordSettings = WordSettings {
         rule: WordRule::Unicode,
@@ -416,6 +425,56 @@ mod tests {
     fn nothing_gives_no_words() {
         for text in ["", " ", "...", "____", "🙂", "\u{301}"] {
             assert!(words(text, &UNICODE).is_empty(), "{text:?}");
+        }
+    }
+
+    /// Every character that the rules were asked about, in every surrounding that could matter to it.
+    #[test]
+    fn each_simple_character_agrees_with_the_general_path() {
+        let surroundings = [
+            "@",
+            "a@",
+            "@a",
+            "a@a",
+            "1@1",
+            "a@1",
+            "1@a",
+            "@@",
+            "a@@a",
+            "_@",
+            "@_",
+            "a_@",
+            "@.@",
+            "@:@",
+            "@,@",
+            "1.@",
+            "a.@",
+            "a'@",
+            "@'a",
+            "カ@",
+            "@カ",
+            "カ@カ",
+            "字@字",
+            "字@a",
+            "あ@_",
+            "서@",
+            "é@É",
+            "@\u{301}",
+            "a@\u{301}b",
+            "«@»",
+        ];
+        // A sample of Han and Hangul, which are known without asking.
+        let known = (0x3400..=0x4dbf).chain(0x4e00..=0x9fff).chain(0xac00..=0xd7a3).step_by(101);
+        let others = ['ा', 'א', '🙂', 'ก'].map(u32::from);
+        let codes = ASKED.into_iter().flatten().chain(known).chain(others);
+        let all: Vec<char> = codes.filter_map(char::from_u32).filter(|c| !c.is_ascii()).collect();
+        for settings in [&UNICODE, &CODE] {
+            for c in &all {
+                for surrounding in surroundings {
+                    let text = surrounding.replace('@', &c.to_string());
+                    assert_eq!(words(&text, settings), general(&text, settings), "{text:?}");
+                }
+            }
         }
     }
 
