@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use crate::{
     Error, Result,
     mapped::{MappedBytes, MappedWords, map_file},
-    partial::Partial,
+    partial::{Partial, folder_of},
 };
 
 const MAGIC: &[u8; 8] = b"LOOKALIK";
@@ -129,12 +129,6 @@ impl ContainerWriter {
         self.written += padding;
         self.file.write_all(&[0; ALIGNMENT as usize][..padding as usize])
     }
-}
-
-/// Where a file lies: what it needs beside it has room there.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
 }
 
 fn prelude(header_offset: u64, header: &[u8]) -> [u8; PRELUDE] {

@@ -9,8 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::container::folder_of;
-
 /// A file that is not complete yet. Dropped before it is, it goes away.
 #[derive(Debug)]
 pub struct Partial {
@@ -104,6 +102,12 @@ fn is_still_there(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_still_there(_: &File, path: &Path) -> bool {
     path.exists()
+}
+
+/// Where a file lies: what it needs beside it has room there.
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// A rename is durable only once its folder is.

@@ -11,12 +11,13 @@ use lookalike::{
         counts::Counts,
         terms::{TermCollector, TermCounts, TermTotals},
     },
+    partial::folder_of,
 };
 
 use super::{Global, Outcome, recipe::RecipeArgs};
 use crate::{
     input::{BadRecord, InputArgs, Record, Sources},
-    output::{Reading, check_output, counted, folder_of, print, say},
+    output::{Reading, check_output, counted, print, say},
 };
 
 /// Count how often each feature occurs in a collection

@@ -46,12 +46,6 @@ pub(crate) fn print(text: impl Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout().lock(), "{text}").context("standard output")
 }
 
-/// The folder of a file.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
-}
-
 /// Refuses to write over what is read, and what is no file.
 pub(crate) fn check_output(path: &Path, sources: &Sources) -> anyhow::Result<()> {
     if path == Path::new("-") {
