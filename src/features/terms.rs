@@ -1,7 +1,8 @@
 //! Term statistics: how often each feature occurs in a collection, and in how many of its documents.
 
 use std::{
-    collections::HashMap,
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
     fs::File,
     hash::{BuildHasherDefault, Hasher},
     io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write},
@@ -242,7 +243,7 @@ impl TermCollector {
     fn merge_runs(&mut self) -> std::io::Result<()> {
         let runs = std::mem::take(&mut self.runs).into_iter().map(terms_of).collect();
         let mut merged = BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(&self.folder)?);
-        merge(runs, |term| write_term(&mut merged, term))?;
+        Merged::of(runs)?.try_for_each(|term| write_term(&mut merged, term?))?;
         self.runs.push(rewound(merged)?);
         Ok(())
     }
@@ -273,25 +274,17 @@ impl TermCollector {
             entries: 0,
         };
         let mut writer = ContainerWriter::create(path, KIND, &["entries"])?;
-        let mut failed = Ok(());
-        merge(runs, |(hash, occurrences, documents)| {
+        for term in Merged::of(runs).map_err(|error| Error::io(path, error))? {
+            let (hash, occurrences, documents) = term.map_err(|error| Error::io(path, error))?;
             about.distinct += 1;
             if occurrences == 1 {
-                return Ok(());
+                continue;
             }
             about.entries += 1;
             let half = |n: u64| n.min(u64::from(u32::MAX));
             let entry = [hash, half(documents) << 32 | half(occurrences)].map(u64::to_le_bytes);
-            failed = writer.write(0, entry.as_flattened());
-            if failed.is_ok() {
-                Ok(())
-            } else {
-                Err(std::io::Error::other("the file cannot be written"))
-            }
-        })
-        .map_err(|error| {
-            std::mem::replace(&mut failed, Ok(())).err().unwrap_or(Error::io(path, error))
-        })?;
+            writer.write(0, entry.as_flattened())?;
+        }
         let totals = about.totals();
         writer.finish(about)?;
         Ok(totals)
@@ -328,29 +321,53 @@ fn read_term(run: &mut impl Read) -> std::io::Result<Option<Term>> {
     }
 }
 
-/// Merges sorted runs; terms of one hash become one.
-fn merge(
-    mut runs: Vec<Run>,
-    mut each: impl FnMut(Term) -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    use std::{cmp::Reverse, collections::BinaryHeap};
-    let mut heap = BinaryHeap::new();
-    for (run, terms) in runs.iter_mut().enumerate() {
-        heap.extend(terms.next().transpose()?.map(|term| Reverse((term, run))));
+/// Sorted runs as one; terms of one hash become one.
+struct Merged {
+    runs: Vec<Run>,
+    /// The next term of each run, the lowest on top.
+    heap: BinaryHeap<Reverse<(Term, usize)>>,
+}
+
+impl Merged {
+    fn of(runs: Vec<Run>) -> std::io::Result<Self> {
+        let mut merged = Merged { heap: BinaryHeap::with_capacity(runs.len()), runs };
+        (0..merged.runs.len()).try_for_each(|run| merged.refill(run))?;
+        Ok(merged)
     }
-    let mut current: Option<Term> = None;
-    while let Some(Reverse((term, run))) = heap.pop() {
-        heap.extend(runs[run].next().transpose()?.map(|term| Reverse((term, run))));
-        current = match current {
-            Some((hash, o, d)) if hash == term.0 => Some((hash, o + term.1, d + term.2)),
-            Some(done) => {
-                each(done)?;
-                Some(term)
+
+    fn refill(&mut self, run: usize) -> std::io::Result<()> {
+        self.heap.extend(self.runs[run].next().transpose()?.map(|term| Reverse((term, run))));
+        Ok(())
+    }
+
+    /// The lowest term of all runs, unless it has another hash.
+    fn pop(&mut self, hash: Option<u64>) -> std::io::Result<Option<Term>> {
+        match self.heap.peek() {
+            Some(&Reverse((term, run))) if hash.is_none_or(|hash| hash == term.0) => {
+                self.heap.pop();
+                self.refill(run)?;
+                Ok(Some(term))
             }
-            None => Some(term),
-        };
+            _ => Ok(None),
+        }
     }
-    current.map_or(Ok(()), each)
+
+    fn next_term(&mut self) -> std::io::Result<Option<Term>> {
+        let Some((hash, mut occurrences, mut documents)) = self.pop(None)? else { return Ok(None) };
+        while let Some((_, more_occurrences, more_documents)) = self.pop(Some(hash))? {
+            occurrences += more_occurrences;
+            documents += more_documents;
+        }
+        Ok(Some((hash, occurrences, documents)))
+    }
+}
+
+impl Iterator for Merged {
+    type Item = std::io::Result<Term>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_term().transpose()
+    }
 }
 
 #[cfg(test)]
