@@ -176,7 +176,9 @@ impl<'a> Session<'a> {
         Ok(Session {
             search,
             file,
-            searcher: Searcher::new(file)?,
+            searcher: match search.index {
+                IndexKind::Auto | IndexKind::Scan => Searcher::new(file)?,
+            },
             question: search.question(),
             json: global.json(),
             out: BufWriter::new(std::io::stdout().lock()),

@@ -12,7 +12,7 @@ use std::{fmt::Display, io::Write, path::Path};
 
 use anyhow::Context;
 
-use lookalike::{Error, SignatureFile, sigfile::suffix_of};
+use lookalike::{Error, SignatureFile, partial::folder_of, sigfile::suffix_of};
 
 use crate::{
     commands::Global,
@@ -51,6 +51,11 @@ pub(crate) fn check_output(path: &Path, sources: &Sources) -> anyhow::Result<()>
     if path == Path::new("-") {
         let problem = "`-` is standard input; results of this command go to a file";
         return Err(hinted(problem, "name one, as in `-o x.sig`"));
+    }
+    let folder = folder_of(path);
+    if !folder.is_dir() {
+        let problem = format!("{}: there is no folder `{}`", path.display(), folder.display());
+        return Err(hinted(problem, "make it first, or name another file with `-o`"));
     }
     if sources.reads(path) {
         let problem = format!("{} is one of the inputs and would be lost", path.display());
