@@ -27,7 +27,8 @@ pub(super) fn find(name: &str) -> Option<Recipe> {
 
 const WORDS: Shingle = Shingle { unit: Unit::Words, length: 1 };
 
-/// Sets of word 3-grams separated near-duplicates best of 40 settings, and 256 bits suffice where 64 do not.
+/// Of some 40 settings none told near-duplicates apart clearly better than sets of word 3-grams, and 256 bits suffice where
+/// 64 do not.
 pub(super) fn text() -> Recipe {
     Recipe {
         version: VERSION,
