@@ -70,7 +70,7 @@ struct SignedRow {
 
 impl Sign {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        self.check_output()?;
+        self.check_suffix()?;
         let signer = signer(self.recipe.recipe()?, self.terms.terms.as_deref())?;
         let signer = if self.margins { signer.with_margins() } else { signer };
         let recipe = signer.recipe();
@@ -106,7 +106,7 @@ impl Sign {
         Ok(outcome)
     }
 
-    fn check_output(&self) -> anyhow::Result<()> {
+    fn check_suffix(&self) -> anyhow::Result<()> {
         let suffix = suffix_of(&self.output).unwrap_or_default();
         if !["npy", "hex", "parquet"].contains(&suffix.as_str()) {
             return Ok(());

@@ -84,7 +84,8 @@ impl SignatureFile {
     fn open_ours(path: &Path) -> Result<Self> {
         let container: Container<About> = Container::open(path, KIND)?;
         let about = &container.about;
-        let bits = check_width(about.bits as usize)?;
+        let damaged = |error: Error| container.damaged("signatures", &error.to_string());
+        let bits = check_width(about.bits as usize).map_err(damaged)?;
         let rows = usize::try_from(about.rows).ok();
         let words = rows.and_then(|rows| rows.checked_mul(words_for(bits)));
         let (Some(rows), Some(words)) = (rows, words) else {
@@ -105,7 +106,7 @@ impl SignatureFile {
         let has_passages = container.mapped_bytes("passages").is_some();
         Ok(SignatureFile {
             signatures: Signatures::from_mapped(bits, container.words("signatures", words)?)
-                .map_err(|error| container.damaged("signatures", &error.to_string()))?,
+                .map_err(damaged)?,
             recipe: about.recipe.clone(),
             unsigned: about.unsigned,
             ids: Strings::open(&container, "ids", rows)?,
