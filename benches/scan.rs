@@ -84,8 +84,8 @@ enum Question {
 impl Question {
     fn ask(self, scan: &Scan<'_>, queries: &Signatures, found: &mut Answers) {
         match self {
-            Question::Within(radius) => scan.within(queries, radius, found),
-            Question::Nearest => scan.nearest(queries, K, found),
+            Question::Within(radius) => scan.within(queries.into(), radius, found),
+            Question::Nearest => scan.nearest(queries.into(), K, found),
         }
         .expect("one width");
     }

@@ -11,13 +11,14 @@ use std::{
     sync::Arc,
 };
 
+use bytemuck::Pod;
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::{
     Error, Result,
-    mapped::{MappedBytes, MappedWords, map_file},
+    mapped::{Cells, map_file},
     partial::{Partial, folder_of},
 };
 
@@ -219,16 +220,16 @@ impl<M: DeserializeOwned> Container<M> {
     }
 
     /// The bytes of a section, if there is one of that name.
-    pub(crate) fn mapped_bytes(&self, name: &str) -> Option<MappedBytes> {
-        MappedBytes::new(self.map.clone(), self.find(name)?)
+    pub(crate) fn mapped_bytes(&self, name: &str) -> Option<Cells<u8>> {
+        Cells::new(self.map.clone(), self.find(name)?)
     }
 
-    /// A section as words, which must be `words` many.
-    pub(crate) fn words(&self, name: &str, words: usize) -> Result<MappedWords> {
+    /// A section as cells of a type, which must be `cells` many.
+    pub(crate) fn cells<T: Pod>(&self, name: &str, cells: usize) -> Result<Cells<T>> {
         let range = self.find(name).ok_or_else(|| self.damaged(name, "is missing"))?;
-        let mapped = MappedWords::new(self.map.clone(), range);
-        let mapped = mapped.ok_or_else(|| self.damaged(name, "is not made of whole words"))?;
-        match mapped.as_slice().len() == words {
+        let mapped = Cells::new(self.map.clone(), range);
+        let mapped = mapped.ok_or_else(|| self.damaged(name, "is not made of whole cells"))?;
+        match mapped.as_slice().len() == cells {
             true => Ok(mapped),
             false => Err(self.damaged(name, "does not have the length that the header says")),
         }

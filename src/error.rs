@@ -24,6 +24,15 @@ pub enum Error {
         given: u32,
     },
 
+    /// Margins that do not fit their queries.
+    #[error("{given} bytes of margins for queries that have {wanted} bits")]
+    Margins {
+        /// A byte for each bit of each query.
+        wanted: usize,
+        /// How many bytes came.
+        given: usize,
+    },
+
     /// Words that are not whole rows of a width, or that have bits past it.
     #[error("{words} words are not signatures of {bits} bits: {problem}")]
     Words {

@@ -11,9 +11,9 @@
 //! stored.push(&sign("The harbour reopened on Monday after a storm had closed it for two days."))?;
 //! stored.push(&sign("Potatoes are planted in spring, as soon as the ground can be worked."))?;
 //!
-//! let query = sign("The harbour reopened on Monday after the storm had closed it for two days.");
+//! let query = Signatures::from(sign("The harbour reopened on Monday after the storm had closed it for two days."));
 //! let mut found = Answers::new();
-//! Scan::new(&stored)?.within(&query.into(), 80, &mut found)?;
+//! Scan::new(&stored)?.within((&query).into(), 80, &mut found)?;
 //! assert_eq!(found.of(0)[0].row, 0);
 //! assert_eq!(found.of(0).len(), 1);
 //! # Ok::<(), lookalike::Error>(())

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, ops::Range};
 
 use crate::{
-    Result, SignatureFile, Signatures,
-    index::{Answers, Index, Neighbor, Promise, Scan},
+    Result, SignatureFile,
+    index::{Answers, Index, Neighbor, Promise, Queries, Scan},
 };
 
 /// What is asked about each query.
@@ -49,7 +49,7 @@ impl<'a> Searcher<'a> {
     /// Asks the question about each query; a hit is made of each neighbor with [`hit`](Self::hit).
     pub fn ask(
         &self,
-        queries: &Signatures,
+        queries: Queries<'_>,
         question: Question,
         found: &mut Answers,
     ) -> Result<Promise> {

@@ -70,9 +70,9 @@ fn ask(scan: &Scan<'_>, queries: &Signatures, question: Question) -> Answers {
     let mut found = Answers::new();
     found.push(&[Neighbor { row: 9, distance: 9 }]);
     let promise = match question {
-        Question::Within(radius) => scan.within(queries, radius, &mut found),
-        Question::First(radius) => scan.first(queries, radius, &mut found),
-        Question::Nearest(k) => scan.nearest(queries, k, &mut found),
+        Question::Within(radius) => scan.within(queries.into(), radius, &mut found),
+        Question::First(radius) => scan.first(queries.into(), radius, &mut found),
+        Question::Nearest(k) => scan.nearest(queries.into(), k, &mut found),
     };
     assert_eq!(promise.unwrap(), Promise::Exact);
     found
@@ -227,9 +227,9 @@ fn another_width_is_refused() {
     let query: Signatures = Signature::from_bytes(&[0; 9]).unwrap().into();
     let mut found = Answers::new();
     for refused in [
-        scan.within(&query, 3, &mut found),
-        scan.first(&query, 3, &mut found),
-        scan.nearest(&query, 3, &mut found),
+        scan.within((&query).into(), 3, &mut found),
+        scan.first((&query).into(), 3, &mut found),
+        scan.nearest((&query).into(), 3, &mut found),
     ] {
         assert!(matches!(refused, Err(Error::WidthMismatch { stored: 64, given: 72 })));
     }

@@ -47,8 +47,8 @@ fn answer(scan: &Scan<'_>, queries: &Signatures, line: &str) -> Result<String, B
     let mut found = Answers::new();
     let start = Instant::now();
     match question {
-        "within" => scan.within(&queries, number.parse()?, &mut found)?,
-        "nearest" => scan.nearest(&queries, number.parse()?, &mut found)?,
+        "within" => scan.within((&queries).into(), number.parse()?, &mut found)?,
+        "nearest" => scan.nearest((&queries).into(), number.parse()?, &mut found)?,
         _ => return Err(format!("`{question}`: not a question").into()),
     };
     let seconds = start.elapsed().as_secs_f64();

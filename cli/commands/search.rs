@@ -306,7 +306,7 @@ impl<'a> Session<'a> {
     /// Asks, and writes the hits. The rows of `own` are not to be among them.
     fn ask(&mut self, queries: Queries, own: &[usize]) -> anyhow::Result<()> {
         let mut found = std::mem::take(&mut self.found);
-        let promise = self.searcher.ask(&queries.signatures, self.question, &mut found)?;
+        let promise = self.searcher.ask((&queries.signatures).into(), self.question, &mut found)?;
         let wanted = match self.search.question() {
             Question::First(_) => 1,
             Question::Nearest(k) => k,

@@ -15,7 +15,7 @@ use super::{FeatureSettings, counts::Counts, weights::fixed};
 use crate::{
     Error, Result,
     container::{self, Container, ContainerWriter},
-    mapped::MappedWords,
+    mapped::Cells,
 };
 
 const KIND: &str = "terms";
@@ -60,7 +60,7 @@ impl About {
 pub struct TermStatistics {
     container: Container<About>,
     /// Two words each, by rising hash: the hash; documents (upper half) and occurrences (lower half), both saturating.
-    entries: MappedWords,
+    entries: Cells<u64>,
     /// Where the entries of each value of the hash's leading bits begin.
     starts: Vec<u32>,
     shift: u32,
@@ -79,7 +79,7 @@ impl TermStatistics {
         let count =
             usize::try_from(container.about.entries).ok().filter(|&n| n < u32::MAX as usize);
         let count = count.ok_or_else(|| container.damaged("entries", "has too many entries"))?;
-        let entries = container.words("entries", count * 2)?;
+        let entries = container.cells::<u64>("entries", count * 2)?;
         let entry_words = entries.as_slice().as_chunks::<2>().0;
         let rising = entry_words.is_sorted_by(|a, b| a[0] < b[0]);
         // Weights divide by both numbers.

@@ -4,7 +4,57 @@ mod scan;
 
 pub use scan::Scan;
 
-use crate::{Result, Signatures};
+use crate::{Error, Result, Signatures};
+
+/// A batch of queries: their signatures and, where they are known, how weak each bit is.
+#[derive(Debug, Clone, Copy)]
+pub struct Queries<'a> {
+    signatures: &'a Signatures,
+    margins: Option<&'a [u8]>,
+}
+
+impl<'a> Queries<'a> {
+    /// Queries with their margins: a byte for each bit, query after query.
+    pub fn with_margins(signatures: &'a Signatures, margins: &'a [u8]) -> Result<Self> {
+        let wanted = signatures.len() * signatures.bits() as usize;
+        match margins.len() == wanted {
+            true => Ok(Queries { signatures, margins: Some(margins) }),
+            false => Err(Error::Margins { wanted, given: margins.len() }),
+        }
+    }
+
+    /// The signatures.
+    pub fn signatures(&self) -> &'a Signatures {
+        self.signatures
+    }
+
+    /// The margins of one query, if they are known.
+    pub fn margins(&self, query: usize) -> Option<&'a [u8]> {
+        let bits = self.bits() as usize;
+        Some(&self.margins?[query * bits..(query + 1) * bits])
+    }
+
+    /// The width in bits.
+    pub fn bits(&self) -> u32 {
+        self.signatures.bits()
+    }
+
+    /// How many queries there are.
+    pub fn len(&self) -> usize {
+        self.signatures.len()
+    }
+
+    /// Whether there are no queries.
+    pub fn is_empty(&self) -> bool {
+        self.signatures.is_empty()
+    }
+}
+
+impl<'a> From<&'a Signatures> for Queries<'a> {
+    fn from(signatures: &'a Signatures) -> Self {
+        Queries { signatures, margins: None }
+    }
+}
 
 /// A stored row near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,11 +131,11 @@ impl Answers {
 /// inclusive: a neighbor has distance <= radius.
 pub trait Index {
     /// Every row within the radius of each query.
-    fn within(&self, queries: &Signatures, radius: u32, found: &mut Answers) -> Result<Promise>;
+    fn within(&self, queries: Queries<'_>, radius: u32, found: &mut Answers) -> Result<Promise>;
 
     /// One row within the radius of each query, if there is one: for "have I seen this?".
-    fn first(&self, queries: &Signatures, radius: u32, found: &mut Answers) -> Result<Promise>;
+    fn first(&self, queries: Queries<'_>, radius: u32, found: &mut Answers) -> Result<Promise>;
 
     /// The `k` nearest rows of each query, fewer if there are fewer rows.
-    fn nearest(&self, queries: &Signatures, k: usize, found: &mut Answers) -> Result<Promise>;
+    fn nearest(&self, queries: Queries<'_>, k: usize, found: &mut Answers) -> Result<Promise>;
 }

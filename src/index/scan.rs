@@ -8,7 +8,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use self::collect::{All, Bounds, Collect, First, Nearest, answer, sort};
-use super::{Answers, Index, Neighbor, Promise};
+use super::{Answers, Index, Neighbor, Promise, Queries};
 use crate::{
     Error, Result, Signatures,
     hamming::{self, Batch, Kernel, Match, Workspace},
@@ -40,10 +40,11 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn batch<'q>(&self, queries: &'q Signatures) -> Result<Batch<'q>> {
+    fn batch<'q>(&self, queries: Queries<'q>) -> Result<Batch<'q>> {
         if queries.bits() != self.rows.bits() {
             return Err(Error::WidthMismatch { stored: self.rows.bits(), given: queries.bits() });
         }
+        let queries = queries.signatures();
         Ok(Batch::new(queries.words(), queries.stride()))
     }
 
@@ -113,7 +114,7 @@ impl<'a> Scan<'a> {
 }
 
 impl Index for Scan<'_> {
-    fn within(&self, queries: &Signatures, radius: u32, found: &mut Answers) -> Result<Promise> {
+    fn within(&self, queries: Queries<'_>, radius: u32, found: &mut Answers) -> Result<Promise> {
         let batch = self.batch(queries)?;
         let parts = self.collect(&batch, |_| All::new(batch.len(), radius));
         answer(parts, batch.len(), |neighbors| sort(neighbors), found);
@@ -121,7 +122,7 @@ impl Index for Scan<'_> {
     }
 
     /// The row with the lowest number.
-    fn first(&self, queries: &Signatures, radius: u32, found: &mut Answers) -> Result<Promise> {
+    fn first(&self, queries: Queries<'_>, radius: u32, found: &mut Answers) -> Result<Promise> {
         let batch = self.batch(queries)?;
         let seen = Bounds::new(batch.len(), u32::MAX);
         let parts = self.collect(&batch, |first_row| First::new(&seen, first_row, radius));
@@ -129,7 +130,7 @@ impl Index for Scan<'_> {
         Ok(Promise::Exact)
     }
 
-    fn nearest(&self, queries: &Signatures, k: usize, found: &mut Answers) -> Result<Promise> {
+    fn nearest(&self, queries: Queries<'_>, k: usize, found: &mut Answers) -> Result<Promise> {
         let batch = self.batch(queries)?;
         let bounds = Bounds::new(batch.len(), self.rows.bits());
         let parts = self.collect(&batch, |_| Nearest::new(&bounds, k));

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error, Recipe, Result, Signatures,
     container::Container,
-    mapped::{MappedBytes, MappedWords},
+    mapped::Cells,
     signature::{check_width, words_for},
 };
 use strings::Strings;
@@ -43,8 +43,8 @@ pub struct SignatureFile {
     unsigned: u64,
     ids: Option<Strings>,
     payloads: Option<Strings>,
-    passages: Option<MappedWords>,
-    margins: Option<MappedBytes>,
+    passages: Option<Cells<u64>>,
+    margins: Option<Cells<u8>>,
 }
 
 /// The suffix of a file's name, in lower case.
@@ -97,21 +97,20 @@ impl SignatureFile {
             );
         }
         let margins = container.mapped_bytes("margins");
-        let right = |margins: &MappedBytes| {
-            Some(margins.as_slice().len()) == rows.checked_mul(bits as usize)
-        };
+        let right =
+            |margins: &Cells<u8>| Some(margins.as_slice().len()) == rows.checked_mul(bits as usize);
         if !margins.as_ref().is_none_or(right) {
             return Err(container.damaged("margins", "does not have a byte for each bit"));
         }
         let has_passages = container.mapped_bytes("passages").is_some();
         Ok(SignatureFile {
-            signatures: Signatures::from_mapped(bits, container.words("signatures", words)?)
+            signatures: Signatures::from_mapped(bits, container.cells("signatures", words)?)
                 .map_err(damaged)?,
             recipe: about.recipe.clone(),
             unsigned: about.unsigned,
             ids: Strings::open(&container, "ids", rows)?,
             payloads: Strings::open(&container, "payloads", rows)?,
-            passages: has_passages.then(|| container.words("passages", rows * 2)).transpose()?,
+            passages: has_passages.then(|| container.cells("passages", rows * 2)).transpose()?,
             margins,
         })
     }

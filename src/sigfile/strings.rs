@@ -4,17 +4,13 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-use crate::{
-    Result,
-    container::Container,
-    mapped::{MappedBytes, MappedWords},
-};
+use crate::{Result, container::Container, mapped::Cells};
 
 /// A column of texts.
 #[derive(Debug, Clone)]
 pub(super) enum Strings {
     /// In a mapped file.
-    Mapped { bytes: MappedBytes, ends: MappedWords },
+    Mapped { bytes: Cells<u8>, ends: Cells<u64> },
     /// In memory.
     Owned(Vec<String>),
 }
@@ -35,7 +31,7 @@ impl Strings {
         rows: usize,
     ) -> Result<Option<Self>> {
         let Some(bytes) = container.mapped_bytes(name) else { return Ok(None) };
-        let ends = container.words(ends_of(name), rows)?;
+        let ends = container.cells(ends_of(name), rows)?;
         let last = ends.as_slice().last().copied().unwrap_or(0);
         if !ends.as_slice().is_sorted() || last != bytes.as_slice().len() as u64 {
             return Err(container.damaged(ends_of(name), "does not fit the texts that it cuts"));

@@ -1,7 +1,7 @@
 //! Many signatures of one width, row after row.
 
 use super::{Signature, check_width, check_words, words_for};
-use crate::{Error, Result, mapped::MappedWords};
+use crate::{Error, Result, mapped::Cells};
 
 /// A packed matrix of signatures: row `i` is one signature of `bits` bits in `stride` words.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct Signatures {
 #[derive(Debug, Clone)]
 enum Words {
     Owned(Vec<u64>),
-    Mapped(MappedWords),
+    Mapped(Cells<u64>),
 }
 
 impl Signatures {
@@ -41,7 +41,7 @@ impl Signatures {
         Signatures::from_words(bits, words)
     }
 
-    pub(crate) fn from_mapped(bits: u32, words: MappedWords) -> Result<Self> {
+    pub(crate) fn from_mapped(bits: u32, words: Cells<u64>) -> Result<Self> {
         check_words(bits, words.as_slice())?;
         Ok(Signatures { bits, words: Words::Mapped(words) })
     }
@@ -49,7 +49,7 @@ impl Signatures {
     /// The same rows, moved into huge pages where the system has them: worth the copy if they are scanned often, as
     /// long walks through memory then cross fewer pages.
     pub fn in_huge_pages(self) -> Self {
-        match MappedWords::copy_in_huge_pages(self.words()) {
+        match Cells::copy_of(self.words()) {
             Some(words) => Signatures { bits: self.bits, words: Words::Mapped(words) },
             None => self,
         }
