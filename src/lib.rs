@@ -21,7 +21,7 @@
 //!
 //! A [`Document`] has [`features`]; a [`Recipe`] says which and how they become a [`Signature`]; [`Signatures`] are
 //! kept in a [`SignatureFile`] and asked through an [`index`]. A room uses only the rooms above it:
-//! [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`], [`index`], [`search`], [`verify`].
+//! [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`], [`probe`], [`index`], [`search`], [`verify`].
 
 mod container;
 pub mod document;
@@ -31,6 +31,7 @@ pub mod hamming;
 pub mod index;
 mod mapped;
 pub mod partial;
+pub mod probe;
 pub mod recipe;
 pub mod search;
 pub mod sigfile;
