@@ -91,6 +91,15 @@ pub enum Error {
         rows: usize,
     },
 
+    /// A method of search with numbers that do not suit.
+    #[error("`{method}` {problem}")]
+    Method {
+        /// The method.
+        method: String,
+        /// Why not.
+        problem: String,
+    },
+
     /// A line of hexadecimal digits that is no signature.
     #[error("`{text}` is not a signature: {problem}")]
     Hex {
@@ -116,6 +125,13 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it, and where.
         problem: String,
+    },
+
+    /// The system has no memory left.
+    #[error("there is not enough memory")]
+    Memory {
+        /// What the system said.
+        source: std::io::Error,
     },
 
     /// The system refused to read or write.

@@ -36,6 +36,7 @@ pub mod recipe;
 pub mod search;
 pub mod sigfile;
 pub mod signature;
+pub mod table;
 pub mod verify;
 
 pub use document::{Document, Media};

@@ -42,11 +42,11 @@ impl<T: Pod> Cells<T> {
         Some(Cells { map, bytes, of: PhantomData })
     }
 
-    /// A copy in memory of its own, in huge pages if the system has them, or nothing if it refuses.
-    pub(crate) fn copy_of(cells: &[T]) -> Option<Self> {
-        let mut copy = CellsMut::zeroed(cells.len()).ok()?;
+    /// A copy in memory of its own, in huge pages if the system has them.
+    pub(crate) fn copy_of(cells: &[T]) -> std::io::Result<Self> {
+        let mut copy = CellsMut::zeroed(cells.len())?;
         copy.as_mut_slice().copy_from_slice(cells);
-        copy.freeze().ok()
+        copy.freeze()
     }
 
     pub(crate) fn as_slice(&self) -> &[T] {

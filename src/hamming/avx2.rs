@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{compile_level, direct, lanes::Lanes, sliced};
+use super::{Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes, sliced};
 
 /// Proof that this CPU has AVX2 and the bit instructions of its time; only `detect` makes one.
 #[derive(Debug, Clone, Copy)]
@@ -127,5 +127,17 @@ impl Lanes for Ymm {
             _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(self.0, threshold)))
         };
         over as u64 ^ 0b1111
+    }
+    #[inline(always)]
+    fn halves_at_most(self, threshold: u32) -> u64 {
+        let counts = self.count_ones();
+        // SAFETY: `self` proves AVX2.
+        let over = unsafe {
+            let pairs = _mm256_maddubs_epi16(counts.0, _mm256_set1_epi8(1));
+            let sums = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+            let over = _mm256_cmpgt_epi32(sums, _mm256_set1_epi32(threshold.min(32) as i32));
+            _mm256_movemask_ps(_mm256_castsi256_ps(over))
+        };
+        over as u64 ^ 0xff
     }
 }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{compile_level, direct, lanes::Lanes, sliced};
+use super::{Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes, sliced};
 
 /// Proof that this CPU has AVX-512 F, BW and VPOPCNTDQ; only `detect` makes one.
 #[derive(Debug, Clone, Copy)]
@@ -130,6 +130,14 @@ impl Lanes for Zmm {
         unsafe {
             let threshold = _mm512_set1_epi64(i64::from(threshold));
             u64::from(_mm512_cmple_epi64_mask(self.0, threshold))
+        }
+    }
+    #[inline(always)]
+    fn halves_at_most(self, threshold: u32) -> u64 {
+        // SAFETY: `self` proves AVX-512 with VPOPCNTDQ.
+        unsafe {
+            let threshold = _mm512_set1_epi32(threshold.min(32) as i32);
+            u64::from(_mm512_cmple_epi32_mask(_mm512_popcnt_epi32(self.0), threshold))
         }
     }
 }

@@ -10,6 +10,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod check;
 mod direct;
 mod lanes;
 #[cfg(target_arch = "aarch64")]
@@ -23,6 +24,7 @@ use std::{fmt, sync::OnceLock};
 
 use crate::{Error, Result};
 
+pub use check::{Near, Pair, READ_PAST, Stretch};
 pub use sliced::Match;
 
 /// The environment variable that forces a level.
@@ -37,6 +39,19 @@ trait Level: Copy {
     fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]);
     fn slice_step(self, block: &mut sliced::Block<'_, Self::Lanes>);
     fn within_sliced(self, task: sliced::Task<'_>);
+    fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>);
+    fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>);
+    fn check_pairs(self, task: PairTask<'_>);
+}
+
+/// Pairs of rows and queries to compare.
+struct PairTask<'a> {
+    pairs: &'a [Pair],
+    queries: &'a [u64],
+    rows: &'a [u64],
+    stride: usize,
+    radius: u32,
+    found: &'a mut Vec<(u32, u32)>,
 }
 
 /// Compiles the forms for a level: the same code, with that level's instructions.
@@ -92,6 +107,33 @@ macro_rules! compile_level {
                 #[target_feature(enable = $features)]
                 fn run(level: $level, task: sliced::Task<'_>) {
                     task.run(level);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, task) }
+            }
+
+            fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
+                #[target_feature(enable = $features)]
+                fn run(level: $level, of: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
+                    check::whole::<$lanes>(level, of, rows, found);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, stretches, rows, found) }
+            }
+
+            fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>) {
+                #[target_feature(enable = $features)]
+                fn run(level: $level, of: &[Stretch], rows: &[u32], found: &mut Vec<Near>) {
+                    check::halves::<$lanes>(level, of, rows, found);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, stretches, rows, found) }
+            }
+
+            fn check_pairs(self, task: PairTask<'_>) {
+                #[target_feature(enable = $features)]
+                fn run(level: $level, task: PairTask<'_>) {
+                    check::pairs::<$lanes>(level, task);
                 }
                 // SAFETY: whoever has the level has the features.
                 unsafe { run(self, task) }
@@ -207,6 +249,53 @@ impl Kernel {
         assert_eq!(masks.len(), (rows.len() / query.len()).div_ceil(64), "a mask for 64 rows");
         chosen!(self, level => level.within(query, rows, threshold, masks))
     }
+}
+
+/// The check of rows that a table led to.
+impl Kernel {
+    /// The rows of one word that are near the queries of their stretches, added to `found`. Behind the last row there
+    /// must be [`READ_PAST`] bytes.
+    pub fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
+        chosen!(self, level => level.check_whole(stretches, rows, found));
+    }
+
+    /// The same for rows of 32 bits, compared with the low half of the query.
+    pub fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>) {
+        chosen!(self, level => level.check_halves(stretches, rows, found));
+    }
+
+    /// The pairs within the radius, added to `found` as the number of the pair and the distance.
+    pub fn check_pairs(
+        self,
+        pairs: &[Pair],
+        (queries, rows): (&[u64], &[u64]),
+        stride: usize,
+        radius: u32,
+        found: &mut Vec<(u32, u32)>,
+    ) {
+        let task = PairTask { pairs, queries, rows, stride, radius, found };
+        chosen!(self, level => level.check_pairs(task));
+    }
+}
+
+/// Tells the CPU that a cell will soon be read, so that many reads are under way at once. Only a hint: the cell need
+/// not be there.
+#[inline(always)]
+pub fn prefetch<T>(cells: &[T], at: usize) {
+    let address = cells.as_ptr().wrapping_add(at);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the instruction, and it never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the instruction never faults, whatever the address, and changes nothing.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = address;
 }
 
 impl fmt::Debug for Kernel {

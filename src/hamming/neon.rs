@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::{compile_level, direct, lanes::Lanes, sliced};
+use super::{Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes, sliced};
 
 /// Proof that this CPU has NEON; only `detect` makes one.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +113,16 @@ impl Lanes for Quad {
         unsafe {
             let near = vcleq_u64(self.0, vdupq_n_u64(u64::from(threshold)));
             vgetq_lane_u64::<0>(near) & 1 | vgetq_lane_u64::<1>(near) & 2
+        }
+    }
+    #[inline(always)]
+    fn halves_at_most(self, threshold: u32) -> u64 {
+        // SAFETY: `self` proves NEON.
+        unsafe {
+            let counts = vcntq_u8(vreinterpretq_u8_u64(self.0));
+            let near = vcleq_u32(vpaddlq_u16(vpaddlq_u8(counts)), vdupq_n_u32(threshold));
+            let bits: [u32; 4] = [1, 2, 4, 8];
+            u64::from(vaddvq_u32(vandq_u32(near, vld1q_u32(bits.as_ptr()))))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Plain words: the definition of right. The other levels compile the same functions with their own instructions, or
 //! are tested against them.
 
-use super::{Level, lanes::Lanes, sliced};
+use super::{Level, Near, PairTask, Stretch, check, lanes::Lanes, sliced};
 
 /// No proof needed: every CPU has words.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,18 @@ impl Level for Scalar {
 
     fn within_sliced(self, task: sliced::Task<'_>) {
         task.run(self);
+    }
+
+    fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
+        check::whole::<u64>(self, stretches, rows, found);
+    }
+
+    fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>) {
+        check::halves::<u64>(self, stretches, rows, found);
+    }
+
+    fn check_pairs(self, task: PairTask<'_>) {
+        check::pairs::<u64>(self, task);
     }
 }
 
@@ -104,6 +116,12 @@ impl Lanes for u64 {
     #[inline(always)]
     fn at_most(self, threshold: u32) -> u64 {
         u64::from(self <= u64::from(threshold))
+    }
+
+    #[inline(always)]
+    fn halves_at_most(self, threshold: u32) -> u64 {
+        let near = |half: u32| u64::from(half.count_ones() <= threshold);
+        near(self as u32) | near((self >> 32) as u32) << 1
     }
 }
 

@@ -1,8 +1,16 @@
 //! Indexes: which stored rows are near a query? They know rows and bits, nothing of files, ids or documents.
 
+mod blocks;
+mod composition;
+mod multi;
+mod pieces;
+mod psm;
 mod scan;
+mod tables;
 
+pub use composition::{Composition, Method};
 pub use scan::Scan;
+pub use tables::{Build, Tables};
 
 use crate::{Error, Result, Signatures};
 
@@ -120,8 +128,19 @@ impl Answers {
 
     /// Adds the answer to the next query.
     pub fn push(&mut self, neighbors: &[Neighbor]) {
-        self.neighbors.extend_from_slice(neighbors);
+        self.extend(neighbors.iter().copied());
+    }
+
+    fn extend(&mut self, neighbors: impl Iterator<Item = Neighbor>) {
+        self.neighbors.extend(neighbors);
         self.ends.push(self.neighbors.len());
+    }
+
+    /// Adds the answers to further queries.
+    fn append(&mut self, further: &Answers) {
+        let before = self.neighbors.len();
+        self.neighbors.extend_from_slice(&further.neighbors);
+        self.ends.extend(further.ends.iter().map(|end| before + end));
     }
 }
 

@@ -50,8 +50,8 @@ impl Signatures {
     /// long walks through memory then cross fewer pages.
     pub fn in_huge_pages(self) -> Self {
         match Cells::copy_of(self.words()) {
-            Some(words) => Signatures { bits: self.bits, words: Words::Mapped(words) },
-            None => self,
+            Ok(words) => Signatures { bits: self.bits, words: Words::Mapped(words) },
+            Err(_) => self,
         }
     }
 

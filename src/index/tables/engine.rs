@@ -1,0 +1,209 @@
+//! The batched search: queries go through probe, offset, check and resolution in stages, each of which asks the memory
+//! for what the next will need. A single query is a batch of one.
+
+use std::ops::Range;
+
+use super::{
+    Tables,
+    hits::Hits,
+    looks::{Looking, Reach},
+    view::View,
+};
+use crate::{
+    hamming::{Stretch, prefetch},
+    index::{Answers, Neighbor, Queries},
+};
+
+/// Queries that go through the stages together.
+pub(super) const BATCH: usize = 64;
+/// Probes in a group. While the offsets of one group are on their way, so are the rows of the group before it: about as
+/// many lines as a core can wait for.
+const GROUP: usize = 64;
+
+/// One thread's search.
+pub(super) struct Engine<'a> {
+    search: Search<'a>,
+    stages: Stages,
+    found: Vec<(u32, Neighbor)>,
+}
+
+/// What is asked, and of whom.
+pub(super) struct Search<'a> {
+    pub(super) index: &'a Tables<'a>,
+    pub(super) looking: &'a Looking,
+    pub(super) tables: Vec<View<'a>>,
+    pub(super) queries: Queries<'a>,
+    /// Whether the first match of a query is enough.
+    pub(super) first: bool,
+    /// The queries that are being answered.
+    pub(super) batch: Range<usize>,
+    pub(super) reach: Reach,
+}
+
+impl<'a> Search<'a> {
+    /// The words of a query of the batch.
+    #[inline(always)]
+    pub(super) fn query(&self, query: u32) -> &'a [u64] {
+        self.queries.signatures().row(self.batch.start + query as usize)
+    }
+
+    /// The table of a step.
+    #[inline(always)]
+    pub(super) fn view(&self, step: usize) -> &View<'a> {
+        &self.tables[self.looking.steps[step].table]
+    }
+
+    /// Whether a step finds a row that differs so from a query of the batch.
+    pub(super) fn finds(&self, step: usize, query: u32, differences: &[u64]) -> bool {
+        let flip = self.view(step).table.fields.take(differences) as u32;
+        self.reach.finds(self.looking, step, query as usize, flip)
+    }
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(
+        index: &'a Tables<'a>,
+        looking: &'a Looking,
+        queries: Queries<'a>,
+        first: bool,
+    ) -> Self {
+        let tables = index.tables.iter().map(View::of).collect();
+        let reach = Reach::default();
+        let search = Search { index, looking, tables, queries, first, batch: 0..0, reach };
+        Engine { search, stages: Stages::default(), found: Vec::new() }
+    }
+
+    /// Answers some of the queries.
+    pub(super) fn run(&mut self, queries: Range<usize>, answers: &mut Answers) {
+        for start in queries.clone().step_by(BATCH) {
+            let batch = start..(start + BATCH).min(queries.end);
+            let search = &mut self.search;
+            search.reach.begin(search.looking, search.queries, batch.clone());
+            search.batch = batch;
+            self.stages.run(search);
+            self.stages.hits.resolve(search, &mut self.found);
+            self.answer(answers);
+        }
+    }
+
+    /// Adds the answers to the queries of the batch.
+    fn answer(&mut self, answers: &mut Answers) {
+        self.found.sort_unstable_by_key(|&(query, n)| (query, n.distance, n.row));
+        let mut found = &self.found[..];
+        for query in 0..self.search.batch.len() as u32 {
+            let of = found.iter().take_while(|&&(other, _)| other == query).count();
+            answers.extend(found[..of].iter().map(|&(_, neighbor)| neighbor));
+            found = &found[of..];
+        }
+        self.found.clear();
+    }
+}
+
+/// Probes on their way through the stages.
+#[derive(Default)]
+struct Stages {
+    /// Probes whose offsets are being asked for.
+    asking: Group,
+    /// Probes whose offsets are on their way.
+    offsets_due: Group,
+    /// Probes whose rows are on their way.
+    rows_due: Group,
+    hits: Hits,
+}
+
+/// Probes that go through the stages together.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) probes: Vec<Probe>,
+    /// The rows of each.
+    pub(super) stretches: Vec<Stretch>,
+    /// Which probes belong to which step: the step, and where its probes end.
+    pub(super) runs: Vec<(usize, usize)>,
+}
+
+/// A key to look up.
+#[derive(Clone, Copy)]
+pub(super) struct Probe {
+    /// What the rows are compared with.
+    compare: u64,
+    key: u32,
+    /// How the key differs from the query's own.
+    pub(super) flip: u32,
+    /// The query's number within the batch.
+    pub(super) query: u32,
+}
+
+impl Stages {
+    /// Lets all probes of a batch through.
+    fn run(&mut self, search: &Search<'_>) {
+        self.hits.begin();
+        (0..search.looking.steps.len()).for_each(|step| self.probe(search, step));
+        // What is still under way comes to its end.
+        (0..3).for_each(|_| self.advance(search));
+    }
+
+    /// Stage 1: which keys? Their offsets are asked for.
+    fn probe(&mut self, search: &Search<'_>, step: usize) {
+        let view = search.view(step);
+        for query in 0..search.batch.len() as u32 {
+            let words = search.query(query);
+            let own = view.table.fields.take(words) as u32;
+            let compare = view.compare(words);
+            for &flip in search.reach.flips(search.looking, step, query as usize) {
+                if self.hits.is_done(query) {
+                    break;
+                }
+                let key = own ^ flip;
+                prefetch(view.offsets, key as usize);
+                self.asking.probes.push(Probe { compare, key, flip, query });
+                if self.asking.probes.len() == GROUP {
+                    self.asking.close_run(step);
+                    self.advance(search);
+                }
+            }
+        }
+        self.asking.close_run(step);
+    }
+
+    /// Each group moves on by a stage.
+    fn advance(&mut self, search: &Search<'_>) {
+        self.hits.check(search, &self.rows_due);
+        self.offsets_due.look_up(search);
+        self.rows_due.clear();
+        std::mem::swap(&mut self.rows_due, &mut self.offsets_due);
+        std::mem::swap(&mut self.offsets_due, &mut self.asking);
+    }
+}
+
+impl Group {
+    /// Says to which step the latest probes belong.
+    fn close_run(&mut self, step: usize) {
+        let end = self.probes.len();
+        match self.runs.last_mut() {
+            Some(run) if run.0 == step => run.1 = end,
+            _ => self.runs.push((step, end)),
+        }
+    }
+
+    /// Stage 2: which rows have these keys? They are asked for.
+    fn look_up(&mut self, search: &Search<'_>) {
+        let mut from = 0;
+        for &(step, end) in &self.runs {
+            let view = search.view(step);
+            let allowed = view.allowed(search.looking.radius);
+            self.stretches.extend((from..end).zip(&self.probes[from..end]).map(|(tag, probe)| {
+                let (start, end) = view.rows_of(probe.key);
+                view.prefetch_rows(start, end);
+                let (query, allowed) = (probe.compare, allowed(probe.flip));
+                Stretch { query, start, end, allowed, tag: tag as u32 }
+            }));
+            from = end;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.probes.clear();
+        self.stretches.clear();
+        self.runs.clear();
+    }
+}

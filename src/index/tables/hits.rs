@@ -1,0 +1,208 @@
+//! The rows that probes led to: which are within the radius, and which documents have them?
+
+use super::{
+    engine::{BATCH, Group, Probe, Search},
+    view::{LINE, RowsView},
+};
+use crate::{
+    hamming::{Near, Pair, Stretch, prefetch},
+    index::Neighbor,
+};
+
+/// Rows of several words under way at once.
+const PAIRS: usize = 64;
+
+/// What the queries of a batch have found.
+#[derive(Default)]
+pub(super) struct Hits {
+    /// Queries that need no more: a bit for each.
+    done: u64,
+    matches: Vec<Match>,
+    near: Vec<Near>,
+    pairs: Vec<Pair>,
+    near_pairs: Vec<(u32, u32)>,
+    differences: Vec<u64>,
+}
+
+const _: () = assert!(BATCH <= 64, "a bit for each query");
+
+/// A row within the radius, before it is known which documents have its signature.
+struct Match {
+    query: u32,
+    distance: u32,
+    place: Place,
+}
+
+enum Place {
+    /// The signature, and the number of its row in the first table once that is known.
+    Word { word: u64, number: Option<u32> },
+    /// The first row that has it.
+    Row(u32),
+}
+
+impl Hits {
+    /// Makes ready for the next batch.
+    pub(super) fn begin(&mut self) {
+        self.done = 0;
+    }
+
+    /// Whether a query needs no more.
+    #[inline(always)]
+    pub(super) fn is_done(&self, query: u32) -> bool {
+        self.done >> query & 1 == 1
+    }
+
+    /// Stage 3: which of the rows are within the radius? Table by table.
+    pub(super) fn check(&mut self, search: &Search<'_>, group: &Group) {
+        let mut from = 0;
+        for &(step, end) in &group.runs {
+            let stretches = &group.stretches[from..end];
+            from = end;
+            self.near.clear();
+            let kernel = search.index.kernel;
+            match search.view(step).rows {
+                RowsView::Whole(words) => kernel.check_whole(stretches, words, &mut self.near),
+                RowsView::Split(low, _) => kernel.check_halves(stretches, low, &mut self.near),
+                RowsView::Numbers(numbers) => {
+                    self.check_numbers(search, step, stretches, &group.probes, numbers);
+                }
+            }
+            for i in 0..self.near.len() {
+                let near = self.near[i];
+                let stretch = &stretches[near.stretch as usize];
+                self.match_word(
+                    search,
+                    step,
+                    stretch,
+                    &group.probes[stretch.tag as usize],
+                    near.row,
+                );
+            }
+        }
+    }
+
+    fn match_word(
+        &mut self,
+        search: &Search<'_>,
+        step: usize,
+        stretch: &Stretch,
+        probe: &Probe,
+        row: u32,
+    ) {
+        let query = search.query(probe.query)[0];
+        let view = search.view(step);
+        let differences = match view.rows {
+            RowsView::Whole(words) => words[row as usize] ^ query,
+            RowsView::Split(low, high) => {
+                let (low, high) = (u64::from(low[row as usize]), u64::from(high[row as usize]));
+                let rest = (high << 32 | low) ^ stretch.query;
+                view.table.rest.put_word(rest) | view.table.fields.put_word(u64::from(probe.flip))
+            }
+            RowsView::Numbers(_) => return,
+        };
+        let distance = differences.count_ones();
+        if distance <= search.looking.radius && is_new(search, step, probe.query, &[differences]) {
+            let number = (search.looking.steps[step].table == 0).then_some(row);
+            let place = Place::Word { word: query ^ differences, number };
+            self.add(search, Match { query: probe.query, distance, place });
+        }
+    }
+
+    /// Stage 3 for signatures that are somewhere else: they are asked for, and then compared.
+    fn check_numbers(
+        &mut self,
+        search: &Search<'_>,
+        step: usize,
+        stretches: &[Stretch],
+        probes: &[Probe],
+        numbers: &[u32],
+    ) {
+        let (rows, stride) = (search.index.rows.words(), search.index.rows.stride());
+        for stretch in stretches {
+            let query = probes[stretch.tag as usize].query;
+            for &row in &numbers[stretch.start as usize..stretch.end as usize] {
+                let at = row as usize * stride;
+                (at..at + stride).step_by(LINE / 8).for_each(|at| prefetch(rows, at));
+                self.pairs.push(Pair { query, row });
+                if self.pairs.len() == PAIRS {
+                    self.check_pairs(search, step);
+                }
+            }
+        }
+        self.check_pairs(search, step);
+    }
+
+    fn check_pairs(&mut self, search: &Search<'_>, step: usize) {
+        let (rows, stride) = (search.index.rows, search.index.rows.stride());
+        let queries = &search.queries.signatures().words()[search.batch.start * stride..];
+        self.near_pairs.clear();
+        search.index.kernel.check_pairs(
+            &self.pairs,
+            (queries, rows.words()),
+            stride,
+            search.looking.radius,
+            &mut self.near_pairs,
+        );
+        for i in 0..self.near_pairs.len() {
+            let (pair, distance) = self.near_pairs[i];
+            let Pair { query, row } = self.pairs[pair as usize];
+            let words = rows.row(row as usize).iter().zip(search.query(query));
+            self.differences.clear();
+            self.differences.extend(words.map(|(a, b)| a ^ b));
+            if is_new(search, step, query, &self.differences) {
+                self.add(search, Match { query, distance, place: Place::Row(row) });
+            }
+        }
+        self.pairs.clear();
+    }
+
+    fn add(&mut self, search: &Search<'_>, matched: Match) {
+        if search.first {
+            if self.is_done(matched.query) {
+                return;
+            }
+            self.done |= 1 << matched.query;
+        }
+        self.matches.push(matched);
+    }
+
+    /// Stage 4: which documents have these signatures?
+    pub(super) fn resolve(&mut self, search: &Search<'_>, found: &mut Vec<(u32, Neighbor)>) {
+        let leading = &search.tables[0];
+        let key = |word: u64| leading.table.fields.take_word(word) as u32;
+        for matched in &self.matches {
+            if let Place::Word { word, number: None } = matched.place {
+                prefetch(leading.offsets, key(word) as usize);
+            }
+        }
+        for matched in &self.matches {
+            if let Place::Word { word, number: None } = matched.place {
+                let (start, end) = leading.rows_of(key(word));
+                leading.prefetch_rows(start, end);
+            }
+        }
+        let firsts = search.index.firsts.as_slice();
+        for matched in &mut self.matches {
+            if let Place::Word { word, number } = &mut matched.place {
+                *number = number.or_else(|| leading.number_of(*word));
+                prefetch(firsts, number.map_or(0, |number| number as usize));
+            }
+        }
+        for matched in self.matches.drain(..) {
+            let first = match matched.place {
+                Place::Row(row) => row,
+                Place::Word { number: Some(number), .. } => firsts[number as usize],
+                // Every table has the same rows, unless a file is damaged and its checksums do not tell.
+                Place::Word { number: None, .. } => continue,
+            };
+            let neighbor = |row| (matched.query, Neighbor { row, distance: matched.distance });
+            let wanted = if search.first { 1 } else { usize::MAX };
+            found.extend(search.index.copies.rows(first).take(wanted).map(neighbor));
+        }
+    }
+}
+
+/// Whether no earlier step finds the same row.
+fn is_new(search: &Search<'_>, step: usize, query: u32, differences: &[u64]) -> bool {
+    !(0..step).any(|step| search.finds(step, query, differences))
+}

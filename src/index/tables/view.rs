@@ -1,0 +1,100 @@
+//! The cells of a table as slices, for the inner loops.
+
+use crate::{
+    hamming::prefetch,
+    table::{Rows, Table},
+};
+
+/// A line of the cache, in bytes.
+pub(super) const LINE: usize = 64;
+
+/// The cells of a table.
+pub(super) struct View<'a> {
+    pub(super) table: &'a Table,
+    pub(super) offsets: &'a [u32],
+    pub(super) rows: RowsView<'a>,
+    /// The rows as bytes, and how many bytes a row has: where to look first.
+    bytes: &'a [u8],
+    row_bytes: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum RowsView<'a> {
+    Whole(&'a [u64]),
+    Split(&'a [u32], &'a [u16]),
+    Numbers(&'a [u32]),
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(table: &'a Table) -> Self {
+        let (rows, bytes, row_bytes) = match &table.rows {
+            Rows::Whole(words) => {
+                let words = words.as_slice();
+                (RowsView::Whole(words), bytemuck::cast_slice(words), 8)
+            }
+            Rows::Split(low, high) => {
+                let (low, high) = (low.as_slice(), high.as_slice());
+                (RowsView::Split(low, high), bytemuck::cast_slice(low), 4)
+            }
+            Rows::Numbers(numbers) => {
+                let numbers = numbers.as_slice();
+                (RowsView::Numbers(numbers), bytemuck::cast_slice(numbers), 4)
+            }
+        };
+        View { table, offsets: table.offsets.as_slice(), rows, bytes, row_bytes }
+    }
+
+    #[inline(always)]
+    pub(super) fn rows_of(&self, key: u32) -> (u32, u32) {
+        let pair = &self.offsets[key as usize..key as usize + 2];
+        (pair[0], pair[1])
+    }
+
+    /// What the rows of this table are compared with.
+    #[inline(always)]
+    pub(super) fn compare(&self, query: &[u64]) -> u64 {
+        match self.rows {
+            RowsView::Whole(_) => query[0],
+            RowsView::Split(..) => self.table.rest.take(query),
+            RowsView::Numbers(_) => 0,
+        }
+    }
+
+    /// How many bits of the rest of a row may differ if so many of its key do: without the key in the row, fewer.
+    pub(super) fn allowed(&self, radius: u32) -> impl Fn(u32) -> u32 + use<> {
+        let counted = match self.rows {
+            RowsView::Split(..) => u32::MAX,
+            RowsView::Whole(_) | RowsView::Numbers(_) => 0,
+        };
+        move |flip| radius.saturating_sub((flip & counted).count_ones())
+    }
+
+    /// Asks for some rows: for the first lines of them, as the CPU notices by itself that a long stretch is read.
+    #[inline(always)]
+    pub(super) fn prefetch_rows(&self, start: u32, end: u32) {
+        let (start, end) = (start as usize * self.row_bytes, end as usize * self.row_bytes);
+        // Most often these two are all, or one and the same; to find that out costs more than to ask twice.
+        prefetch(self.bytes, start);
+        prefetch(self.bytes, end.saturating_sub(1));
+        if end > start + LINE {
+            prefetch(self.bytes, start + LINE);
+            prefetch(self.bytes, start + 2 * LINE);
+            prefetch(self.bytes, start + 3 * LINE);
+        }
+    }
+
+    /// Which row of this table has the signature: only the first table is asked, in which rows are in order.
+    pub(super) fn number_of(&self, word: u64) -> Option<u32> {
+        let (start, end) = self.rows_of(self.table.fields.take_word(word) as u32);
+        let mut rows = start..end;
+        match self.rows {
+            RowsView::Whole(words) => rows.find(|&row| words[row as usize] == word),
+            RowsView::Split(low, high) => {
+                let rest = self.table.rest.take_word(word);
+                let (rest_low, rest_high) = (rest as u32, (rest >> 32) as u16);
+                rows.find(|&row| low[row as usize] == rest_low && high[row as usize] == rest_high)
+            }
+            RowsView::Numbers(_) => None,
+        }
+    }
+}

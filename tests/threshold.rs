@@ -1,0 +1,307 @@
+//! Threshold search against the exhaustive scan: every composition, whatever the data.
+
+mod common;
+
+use common::{Random, near_copies, skewed, uniform};
+use lookalike::{
+    Error, Signatures,
+    index::{Answers, Build, Index, Method, Promise, Queries, Scan, Tables},
+    table::Stored,
+};
+use proptest::prelude::*;
+
+fn method(text: &str) -> Method {
+    text.parse().unwrap()
+}
+
+/// The methods that suit a width, from a few to many tables.
+fn methods(bits: u32) -> Vec<Method> {
+    let names: &[&str] = match bits {
+        ..=64 => &[
+            "pieces-1",
+            "pieces-4",
+            "pieces-7",
+            "blocks-4-1",
+            "blocks-5-2",
+            "blocks-4-3",
+            "multi-1",
+            "multi-2",
+            "multi-3",
+            "multi-5",
+            "multi-2x2",
+            "multi-2x3",
+            "multi-2x4",
+            "multi-3x2",
+        ],
+        _ => {
+            &["pieces-4", "pieces-12", "blocks-5-2", "multi-4", "multi-7", "multi-3x2", "multi-13"]
+        }
+    };
+    names.iter().map(|name| method(name)).collect()
+}
+
+fn truth(rows: &Signatures, queries: &Signatures, radius: u32) -> Answers {
+    let mut found = Answers::new();
+    Scan::new(rows).unwrap().within(queries.into(), radius, &mut found).unwrap();
+    found
+}
+
+/// Asks for all and for the first, and compares with the scan as far as the promise goes.
+fn check(index: &Tables<'_>, rows: &Signatures, queries: Queries<'_>, radius: u32) {
+    let truth = truth(rows, queries.signatures(), radius);
+    let (mut all, mut first) = (Answers::new(), Answers::new());
+    let promise = index.within(queries, radius, &mut all).unwrap();
+    index.first(queries, radius, &mut first).unwrap();
+    let name = index.composition().method();
+    assert_eq!(promise == Promise::Exact, index.composition().is_exact(radius), "{name} {radius}");
+    if promise == Promise::Exact {
+        assert_eq!(all, truth, "{name} within {radius}");
+    }
+    assert_eq!((all.len(), first.len()), (queries.len(), queries.len()));
+    for query in 0..queries.len() {
+        // Beyond the guarantee some may be missing, but what is there is right, in order, and there once.
+        assert!(all.of(query).is_sorted_by_key(|n| (n.distance, n.row)));
+        assert!(all.of(query).windows(2).all(|pair| pair[0] != pair[1]), "{name} {radius}");
+        assert!(all.of(query).iter().all(|n| truth.of(query).contains(n)), "{name} {radius}");
+        assert_eq!(first.of(query).is_empty(), all.of(query).is_empty(), "{name} {radius}");
+        assert!(
+            first.of(query).len() <= 1 && first.of(query).iter().all(|n| all.of(query).contains(n))
+        );
+    }
+}
+
+fn check_all(rows: &Signatures, queries: &Signatures, radii: &[u32]) {
+    for method in methods(rows.bits()) {
+        let index = Tables::build(rows, method, Build::default()).unwrap();
+        for &radius in radii {
+            check(&index, rows, queries.into(), radius);
+        }
+    }
+}
+
+#[test]
+fn every_composition_agrees_with_the_scan() {
+    for bits in [32, 40, 64, 72, 128, 256, 1024] {
+        for (seed, skew) in [(1, false), (2, true)] {
+            let mut random = Random::new(seed);
+            let rows =
+                if skew { skewed(bits, 700, &mut random) } else { uniform(bits, 700, &mut random) };
+            let rows = near_copies(&rows, 3, 9, &mut random);
+            let queries = near_copies(&uniform(bits, 5, &mut random), 1, 2, &mut random);
+            let queries = common::joined(
+                &queries,
+                &near_copies(&common::part(&rows, 0..40), 1, 4, &mut random),
+            );
+            check_all(&rows, &queries, &[0, 1, 2, 3, 4, 6, bits / 8, bits]);
+        }
+    }
+}
+
+#[test]
+fn few_rows_and_no_queries() {
+    for bits in [64, 256] {
+        let mut random = Random::new(3);
+        let queries = uniform(bits, 3, &mut random);
+        let none = Signatures::new(bits).unwrap();
+        for rows in [none.clone(), common::part(&queries, 0..1), common::part(&queries, 0..2)] {
+            check_all(&rows, &queries, &[0, 3, bits]);
+            check_all(&rows, &none, &[0, 3, bits]);
+        }
+    }
+}
+
+#[test]
+fn copies_are_all_found_in_order() {
+    for bits in [64, 256] {
+        for copies in [1, 52, 200, 100_000] {
+            let mut random = Random::new(copies as u64);
+            let one = uniform(bits, 1, &mut random);
+            let mut rows = uniform(bits, 100, &mut random);
+            for _ in 0..copies {
+                rows.push_row_of(&one, 0).unwrap();
+            }
+            rows.push_row_of(&near_copies(&one, 1, 2, &mut random), 1).unwrap();
+            for method in ["multi-2x3", "pieces-5", "blocks-5-2"] {
+                let index =
+                    Tables::build(&rows, method.parse().unwrap(), Build::default()).unwrap();
+                assert!(index.distinct() <= 102);
+                let mut found = Answers::new();
+                assert_eq!(index.within((&one).into(), 3, &mut found).unwrap(), Promise::Exact);
+                assert_eq!(found, truth(&rows, &one, 3));
+                assert!(found.of(0).len() >= copies);
+            }
+        }
+    }
+}
+
+#[test]
+fn split_rows_lose_nothing() {
+    let mut random = Random::new(5);
+    let rows = near_copies(&uniform(64, 3000, &mut random), 4, 5, &mut random);
+    let queries = near_copies(&common::part(&rows, 0..100), 1, 4, &mut random);
+    for (name, key_width) in [
+        ("pieces-4", 16),
+        ("multi-2", 18),
+        ("multi-2x3", 20),
+        ("multi-2x4", 24),
+        ("blocks-5-2", 24),
+    ] {
+        let build = Build { key_width: Some(key_width), stored: Some(Stored::Split) };
+        let split = Tables::build(&rows, method(name), build).unwrap();
+        let whole = Build { stored: Some(Stored::Whole), ..build };
+        let whole = Tables::build(&rows, method(name), whole).unwrap();
+        assert!(split.bytes() < whole.bytes());
+        for radius in 0..6 {
+            check(&split, &rows, (&queries).into(), radius);
+            check(&whole, &rows, (&queries).into(), radius);
+        }
+    }
+    let narrow = Build { key_width: Some(12), stored: Some(Stored::Split) };
+    assert!(matches!(Tables::build(&rows, method("pieces-4"), narrow), Err(Error::Method { .. })));
+    let wide = uniform(128, 10, &mut random);
+    let whole = Build { key_width: None, stored: Some(Stored::Whole) };
+    assert!(matches!(Tables::build(&wide, method("pieces-4"), whole), Err(Error::Method { .. })));
+}
+
+#[test]
+fn every_key_width_gives_the_same_answers() {
+    let mut random = Random::new(6);
+    let rows = near_copies(&uniform(64, 500, &mut random), 4, 5, &mut random);
+    let queries = near_copies(&common::part(&rows, 0..50), 1, 4, &mut random);
+    for key_width in [0, 1, 2, 5, 13, 21, 24] {
+        for name in ["pieces-4", "multi-2", "multi-2x3", "blocks-5-2"] {
+            let build = Build { key_width: Some(key_width), stored: None };
+            let index = Tables::build(&rows, method(name), build).unwrap();
+            check(&index, &rows, (&queries).into(), 3);
+        }
+    }
+}
+
+#[test]
+fn answers_do_not_depend_on_threads_or_batches() {
+    let mut random = Random::new(7);
+    let rows = near_copies(&uniform(64, 20_000, &mut random), 3, 4, &mut random);
+    let queries = near_copies(&common::part(&rows, 0..3000), 1, 3, &mut random);
+    let build = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let index = Tables::build(&rows, method("multi-2x3"), Build::default()).unwrap();
+            let (mut all, mut first) = (Answers::new(), Answers::new());
+            index.within((&queries).into(), 3, &mut all).unwrap();
+            index.first((&queries).into(), 3, &mut first).unwrap();
+            (all, first)
+        })
+    };
+    let one = build(1);
+    assert_eq!(one, build(2));
+    assert_eq!(one, build(7));
+    let index = Tables::build(&rows, method("multi-2x3"), Build::default()).unwrap();
+    for query in (0..queries.len()).step_by(97) {
+        let alone = common::part(&queries, query..query + 1);
+        let mut found = Answers::new();
+        index.within((&alone).into(), 3, &mut found).unwrap();
+        assert_eq!(found.of(0), one.0.of(query));
+        index.first((&alone).into(), 3, &mut found).unwrap();
+        assert_eq!(found.of(0), one.1.of(query));
+    }
+}
+
+#[test]
+fn masks_and_permutations_of_bits_change_nothing() {
+    for bits in [64, 192] {
+        let mut random = Random::new(8);
+        let rows = near_copies(&skewed(bits, 600, &mut random), 3, 5, &mut random);
+        let queries = near_copies(&common::part(&rows, 0..50), 1, 3, &mut random);
+        let expected = truth(&rows, &queries, 3);
+        let mask = uniform(bits, 1, &mut random);
+        let order = common::shuffled(bits, &mut random);
+        let masked = |of: &Signatures| {
+            common::map_rows(of, |row| row.iter().zip(mask.row(0)).map(|(a, b)| a ^ b).collect())
+        };
+        let permuted = |of: &Signatures| common::permuted(of, &order);
+        for method in methods(bits) {
+            for (rows, queries) in
+                [(masked(&rows), masked(&queries)), (permuted(&rows), permuted(&queries))]
+            {
+                let index = Tables::build(&rows, method, Build::default()).unwrap();
+                let mut found = Answers::new();
+                if index.within((&queries).into(), 3, &mut found).unwrap() == Promise::Exact {
+                    assert_eq!(found, expected, "{method}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn methods_are_written_as_they_are_read() {
+    for name in ["pieces-4", "blocks-5-2", "multi-3", "multi-2x4", "psm-1-23"] {
+        assert_eq!(method(name).to_string(), name);
+    }
+    for wrong in [
+        "",
+        "pieces",
+        "pieces-",
+        "pieces-x",
+        "multi-2x1",
+        "pieces-4-1",
+        "blocks-4",
+        "multi-04",
+        "tree-3",
+    ] {
+        assert!(matches!(wrong.parse::<Method>(), Err(Error::Method { .. })), "{wrong}");
+    }
+    let rows = uniform(64, 3, &mut Random::new(1));
+    for wrong in [
+        "pieces-0",
+        "pieces-65",
+        "blocks-4-5",
+        "blocks-20-3",
+        "multi-0",
+        "multi-33x2",
+        "psm-0-3",
+        "psm-1-0",
+    ] {
+        let built = Tables::build(&rows, method(wrong), Build::default());
+        assert!(matches!(built, Err(Error::Method { .. })), "{wrong}");
+    }
+}
+
+#[test]
+fn another_width_is_refused() {
+    let rows = uniform(64, 10, &mut Random::new(9));
+    let index = Tables::build(&rows, method("multi-2x3"), Build::default()).unwrap();
+    let query = uniform(72, 1, &mut Random::new(9));
+    let refused = index.within((&query).into(), 3, &mut Answers::new());
+    assert!(matches!(refused, Err(Error::WidthMismatch { stored: 64, given: 72 })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn random_compositions_agree_with_the_scan(
+        seed in any::<u64>(),
+        bits in (4_u32..40).prop_map(|bytes| bytes * 8),
+        rows in 0_usize..400,
+        slices in 1_u32..9,
+        parts in 1_u32..4,
+        key_width in 0_u32..20,
+        radius in 0_u32..12,
+        skew in any::<bool>(),
+    ) {
+        let mut random = Random::new(seed);
+        let rows = if skew { skewed(bits, rows, &mut random) } else { uniform(bits, rows, &mut random) };
+        let rows = near_copies(&rows, 2, radius + 2, &mut random);
+        let queries = near_copies(&common::part(&rows, 0..rows.len().min(20)), 1, radius + 1, &mut random);
+        let build = Build { key_width: Some(key_width), stored: None };
+        for method in [
+            Method::Multi { slices, parts },
+            Method::Pieces { slices },
+            Method::Blocks { blocks: slices + parts, leading: parts },
+        ] {
+            let index = Tables::build(&rows, method, build).unwrap();
+            check(&index, &rows, (&queries).into(), radius);
+        }
+    }
+}
