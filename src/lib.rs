@@ -31,6 +31,7 @@ pub mod hamming;
 pub mod index;
 mod mapped;
 pub mod partial;
+pub mod plan;
 pub mod probe;
 pub mod recipe;
 pub mod search;

@@ -305,3 +305,139 @@ proptest! {
         }
     }
 }
+
+/// Signatures with margins, as votes that are near to normal make them, and near-copies of some of them as queries:
+/// the same votes, a little changed. Weak bits flip more often.
+fn voted(
+    rows: usize,
+    queries: usize,
+    noise: f64,
+    random: &mut Random,
+) -> (Signatures, Signatures, Vec<u8>) {
+    let mut normal = || {
+        let sum: u64 = (0..6).map(|_| random.next() >> 40).sum();
+        sum as f64 / (1_u64 << 24) as f64 - 3.0
+    };
+    let (mut stored, mut asked, mut margins) = (Vec::new(), Vec::new(), Vec::new());
+    let word =
+        |votes: &[f64]| votes.iter().fold(0, |word, &vote| word << 1 | u64::from(vote > 0.0));
+    for row in 0..rows {
+        let votes: Vec<f64> = (0..64).map(|_| normal()).collect();
+        stored.push(word(&votes));
+        if row < queries {
+            let votes: Vec<f64> = votes.iter().map(|vote| vote + noise * normal()).collect();
+            asked.push(word(&votes));
+            let strongest = votes.iter().fold(0.0_f64, |most, vote| most.max(vote.abs()));
+            margins.extend(votes.iter().map(|vote| (vote.abs() / strongest * 255.0) as u8));
+        }
+    }
+    let signatures = |words| Signatures::from_words(64, words).unwrap();
+    (signatures(stored), signatures(asked), margins)
+}
+
+/// The share of the true neighbors that was found.
+fn recall(found: &Answers, truth: &Answers) -> f32 {
+    let count = |answers: &Answers| answers.iter().map(<[_]>::len).sum::<usize>();
+    count(found) as f32 / count(truth) as f32
+}
+
+fn expected(promise: Promise) -> f32 {
+    match promise {
+        Promise::Exact => 1.0,
+        Promise::Expected { recall } => recall,
+    }
+}
+
+#[test]
+fn beyond_the_guarantee_the_recall_is_as_predicted() {
+    for (bits, radius, names) in [
+        (64, 6, ["pieces-4", "pieces-3", "blocks-5-2", "psm-2-30"]),
+        (256, 24, ["pieces-12", "pieces-16", "blocks-5-2", "psm-8-40"]),
+    ] {
+        let mut random = Random::new(11);
+        let rows = uniform(bits, 4000, &mut random);
+        let queries = near_copies(&rows, 1, radius, &mut random);
+        let truth = truth(&rows, &queries, radius);
+        for name in names {
+            let index = Tables::build(&rows, method(name), Build::default()).unwrap();
+            let mut found = Answers::new();
+            let promise = index.within((&queries).into(), radius, &mut found).unwrap();
+            let (promised, measured) = (expected(promise), recall(&found, &truth));
+            assert!(
+                promise != Promise::Exact && (promised - measured).abs() < 0.02,
+                "{name}: {promised} {measured}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_recall_of_weak_bits_is_as_calibrated() {
+    let (rows, queries, margins) = voted(20_000, 6000, 0.12, &mut Random::new(12));
+    let asked = Queries::with_margins(&queries, &margins).unwrap();
+    let truth = truth(&rows, &queries, 3);
+    for name in ["psm-1-4", "psm-1-23", "psm-2-3", "psm-2-6"] {
+        let index = Tables::build(&rows, method(name), Build::default()).unwrap();
+        let mut found = Answers::new();
+        let promised = expected(index.within(asked, 3, &mut found).unwrap());
+        let measured = recall(&found, &truth);
+        assert!((promised - measured).abs() < 0.02, "{name}: {promised} {measured}");
+        // Without margins the order of probes is a blind one.
+        let promised_blind = expected(index.within((&queries).into(), 3, &mut found).unwrap());
+        let blind = recall(&found, &truth);
+        assert!(
+            (promised_blind - blind).abs() < 0.02 && blind < measured - 0.02,
+            "{name}: {promised_blind} {blind}"
+        );
+    }
+}
+
+#[test]
+fn with_all_probes_weak_bits_are_exact() {
+    let (rows, queries, margins) = voted(3000, 300, 0.3, &mut Random::new(13));
+    let asked = Queries::with_margins(&queries, &margins).unwrap();
+    for (tables, key_width, radius) in [(1, 9, 3), (2, 12, 3), (2, 9, 5), (3, 8, 8)] {
+        let index = |probes| {
+            let build = Build { key_width: Some(key_width), stored: None };
+            Tables::build(&rows, Method::Psm { tables, probes }, build).unwrap()
+        };
+        let exact = |probes: &u32| index(*probes).composition().is_exact(radius);
+        let enough = (1..1000).find(exact).unwrap();
+        check(&index(enough), &rows, asked, radius);
+        check(&index(enough - 1), &rows, asked, radius);
+        check(&index(3), &rows, asked, radius);
+        let mut found = Answers::new();
+        assert_eq!(index(enough).within(asked, radius, &mut found).unwrap(), Promise::Exact);
+        assert_ne!(index(enough - 1).within(asked, radius, &mut found).unwrap(), Promise::Exact);
+    }
+}
+
+#[test]
+fn margins_that_do_not_fit_are_refused() {
+    let queries = uniform(64, 3, &mut Random::new(14));
+    let refused = Queries::with_margins(&queries, &[0; 64]);
+    assert!(matches!(refused, Err(Error::Margins { wanted: 192, given: 64 })));
+}
+
+#[test]
+fn the_nearest_are_those_of_the_scan() {
+    for bits in [64, 256] {
+        let mut random = Random::new(15);
+        let rows = near_copies(&uniform(bits, 800, &mut random), 3, 3, &mut random);
+        let queries = near_copies(&common::part(&rows, 0..30), 1, 2, &mut random);
+        let queries = common::joined(&queries, &uniform(bits, 10, &mut random));
+        let scan = Scan::new(&rows).unwrap();
+        for name in ["pieces-4", "multi-2x3", "psm-1-3"] {
+            let index = Tables::build(&rows, method(name), Build::default()).unwrap();
+            for k in [0, 1, 3, 5, 10_000] {
+                let (mut found, mut truth) = (Answers::new(), Answers::new());
+                assert_eq!(
+                    index.nearest((&queries).into(), k, &mut found).unwrap(),
+                    Promise::Exact
+                );
+                scan.nearest((&queries).into(), k, &mut truth).unwrap();
+                assert_eq!(found, truth, "{name} {k}");
+            }
+        }
+    }
+}

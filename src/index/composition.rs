@@ -65,12 +65,12 @@ pub(super) type Group = Range<usize>;
 
 /// What is looked at in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) table: usize,
+pub(crate) struct Step {
+    pub(crate) table: usize,
     /// Keys with at most so many bits flipped...
-    pub(super) errors: u32,
+    pub(crate) errors: u32,
     /// ...but at most so many of them, the likeliest.
-    pub(super) at_most: Option<u32>,
+    pub(crate) at_most: Option<u32>,
 }
 
 impl Method {
@@ -132,7 +132,7 @@ impl Composition {
     }
 
     /// What is looked at for a radius.
-    pub(super) fn steps(&self, radius: u32) -> Vec<Step> {
+    pub(crate) fn steps(&self, radius: u32) -> Vec<Step> {
         match &self.looks {
             Looks::Own { .. } => (0..self.layouts.len())
                 .map(|table| Step { table, errors: 0, at_most: None })
@@ -171,7 +171,7 @@ impl Composition {
     }
 
     /// How many keys a step looks up.
-    pub(super) fn probes_of(&self, step: &Step) -> u64 {
+    pub(crate) fn probes_of(&self, step: &Step) -> u64 {
         let all = self.keys_within(step);
         step.at_most.map_or(all, |at_most| all.min(u64::from(at_most)))
     }

@@ -8,6 +8,7 @@ mod psm;
 mod scan;
 mod tables;
 
+pub(crate) use composition::Step;
 pub use composition::{Composition, Method};
 pub use scan::Scan;
 pub use tables::{Build, Tables};

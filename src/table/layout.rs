@@ -5,7 +5,7 @@ use std::{iter::once, ops::Range};
 use serde::{Deserialize, Serialize};
 
 /// The bits of a signature that form a table's key: ranges of bits, in key order. The first bit leads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KeyLayout {
     ranges: Vec<Range<u32>>,

@@ -1,7 +1,7 @@
 //! The batched search: queries go through probe, offset, check and resolution in stages, each of which asks the memory
 //! for what the next will need. A single query is a batch of one.
 
-use std::ops::Range;
+use std::{cell::Cell, ops::Range};
 
 use super::{
     Tables,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     hamming::{Stretch, prefetch},
-    index::{Answers, Neighbor, Queries},
+    index::{Answers, Queries},
 };
 
 /// Queries that go through the stages together.
@@ -23,8 +23,18 @@ const GROUP: usize = 64;
 /// One thread's search.
 pub(super) struct Engine<'a> {
     search: Search<'a>,
-    stages: Stages,
-    found: Vec<(u32, Neighbor)>,
+    stages: Box<Stages>,
+}
+
+thread_local! {
+    /// The memory of this thread's last search, for its next one.
+    static SPARE: Cell<Option<Box<Stages>>> = const { Cell::new(None) };
+}
+
+impl Drop for Engine<'_> {
+    fn drop(&mut self) {
+        SPARE.set(Some(std::mem::take(&mut self.stages)));
+    }
 }
 
 /// What is asked, and of whom.
@@ -70,7 +80,7 @@ impl<'a> Engine<'a> {
         let tables = index.tables.iter().map(View::of).collect();
         let reach = Reach::default();
         let search = Search { index, looking, tables, queries, first, batch: 0..0, reach };
-        Engine { search, stages: Stages::default(), found: Vec::new() }
+        Engine { search, stages: SPARE.take().unwrap_or_default() }
     }
 
     /// Answers some of the queries.
@@ -81,21 +91,9 @@ impl<'a> Engine<'a> {
             search.reach.begin(search.looking, search.queries, batch.clone());
             search.batch = batch;
             self.stages.run(search);
-            self.stages.hits.resolve(search, &mut self.found);
-            self.answer(answers);
+            self.stages.hits.resolve(search);
+            self.stages.hits.answer(search.batch.len(), answers);
         }
-    }
-
-    /// Adds the answers to the queries of the batch.
-    fn answer(&mut self, answers: &mut Answers) {
-        self.found.sort_unstable_by_key(|&(query, n)| (query, n.distance, n.row));
-        let mut found = &self.found[..];
-        for query in 0..self.search.batch.len() as u32 {
-            let of = found.iter().take_while(|&&(other, _)| other == query).count();
-            answers.extend(found[..of].iter().map(|&(_, neighbor)| neighbor));
-            found = &found[of..];
-        }
-        self.found.clear();
     }
 }
 
@@ -137,6 +135,9 @@ impl Stages {
     /// Lets all probes of a batch through.
     fn run(&mut self, search: &Search<'_>) {
         self.hits.begin();
+        // A search that panicked may have left something.
+        let groups = [&mut self.asking, &mut self.offsets_due, &mut self.rows_due];
+        groups.into_iter().for_each(Group::clear);
         (0..search.looking.steps.len()).for_each(|step| self.probe(search, step));
         // What is still under way comes to its end.
         (0..3).for_each(|_| self.advance(search));

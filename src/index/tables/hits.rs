@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     hamming::{Near, Pair, Stretch, prefetch},
-    index::Neighbor,
+    index::{Answers, Neighbor},
 };
 
 /// Rows of several words under way at once.
@@ -22,6 +22,7 @@ pub(super) struct Hits {
     pairs: Vec<Pair>,
     near_pairs: Vec<(u32, u32)>,
     differences: Vec<u64>,
+    found: Vec<(u32, Neighbor)>,
 }
 
 const _: () = assert!(BATCH <= 64, "a bit for each query");
@@ -44,6 +45,8 @@ impl Hits {
     /// Makes ready for the next batch.
     pub(super) fn begin(&mut self) {
         self.done = 0;
+        self.matches.clear();
+        self.found.clear();
     }
 
     /// Whether a query needs no more.
@@ -167,7 +170,7 @@ impl Hits {
     }
 
     /// Stage 4: which documents have these signatures?
-    pub(super) fn resolve(&mut self, search: &Search<'_>, found: &mut Vec<(u32, Neighbor)>) {
+    pub(super) fn resolve(&mut self, search: &Search<'_>) {
         let leading = &search.tables[0];
         let key = |word: u64| leading.table.fields.take_word(word) as u32;
         for matched in &self.matches {
@@ -197,7 +200,18 @@ impl Hits {
             };
             let neighbor = |row| (matched.query, Neighbor { row, distance: matched.distance });
             let wanted = if search.first { 1 } else { usize::MAX };
-            found.extend(search.index.copies.rows(first).take(wanted).map(neighbor));
+            self.found.extend(search.index.copies.rows(first).take(wanted).map(neighbor));
+        }
+    }
+
+    /// Adds the answers to the queries of the batch.
+    pub(super) fn answer(&mut self, queries: usize, answers: &mut Answers) {
+        self.found.sort_unstable_by_key(|&(query, n)| (query, n.distance, n.row));
+        let mut found = &self.found[..];
+        for query in 0..queries as u32 {
+            let of = found.iter().take_while(|&&(other, _)| other == query).count();
+            answers.extend(found[..of].iter().map(|&(_, neighbor)| neighbor));
+            found = &found[of..];
         }
     }
 }

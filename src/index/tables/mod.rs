@@ -41,7 +41,7 @@ pub struct Tables<'a> {
 }
 
 /// How tables are built.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Build {
     /// The most bits of a key; otherwise what suits the number of rows.
     pub key_width: Option<u32>,
@@ -200,9 +200,36 @@ impl Index for Tables<'_> {
         self.ask(queries, radius, true, found)
     }
 
-    /// Those within the guarantee, if they are enough; otherwise the nearest of all rows.
+    /// Those within a radius that is cheap to search, where they are enough; otherwise the nearest of all rows.
     fn nearest(&self, queries: Queries<'_>, k: usize, found: &mut Answers) -> Result<Promise> {
-        let scan = Scan::with_kernel(self.rows, self.kernel)?;
-        scan.nearest(queries, k, found)
+        let near = (0..=self.guarantee()).take_while(|&r| self.composition.probes(r) <= CHEAP);
+        match near.last().filter(|_| k > 0) {
+            Some(radius) => self.ask(queries, radius, false, found)?,
+            None => Promise::Exact,
+        };
+        let lacking = |query: &usize| found.len() <= *query || found.of(*query).len() < k;
+        let lacking: Vec<usize> = (0..queries.len()).filter(lacking).collect();
+        let mut left = Signatures::new(queries.bits())?;
+        for &query in &lacking {
+            left.push_row_of(queries.signatures(), query)?;
+        }
+        let mut scanned = Answers::new();
+        Scan::with_kernel(self.rows, self.kernel)?.nearest((&left).into(), k, &mut scanned)?;
+        let mut answers = Answers::new();
+        let mut next = 0;
+        for query in 0..queries.len() {
+            match lacking.get(next) == Some(&query) {
+                true => {
+                    answers.push(scanned.of(next));
+                    next += 1;
+                }
+                false => answers.push(&found.of(query)[..k]),
+            }
+        }
+        *found = answers;
+        Ok(Promise::Exact)
     }
 }
+
+/// So many keys cost little beside a scan.
+const CHEAP: u64 = 256;

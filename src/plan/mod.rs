@@ -1,0 +1,258 @@
+//! The planner: which index for which task, how long it will take, and why.
+//!
+//! A cost model: [`Costs`] says what a key, a line of memory and a row cost on this machine, a [`Sample`] of the rows how
+//! many rows a key leads to, however skewed they are. Every composition that could do is priced, and the cheapest one
+//! that fits into the memory is the plan; the others are the alternatives.
+
+mod costs;
+mod sample;
+
+use std::{cell::RefCell, collections::HashMap};
+
+use serde::Serialize;
+
+pub use costs::{Costs, LineCost, ScanCost};
+pub use sample::Sample;
+
+use crate::{
+    index::{Build, Composition, Method, Step},
+    probe::count_within,
+    table::{KeyLayout, Stored, WIDEST_KEY, key_width},
+};
+
+/// What an index is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Task {
+    /// Rows within this radius are to be found.
+    pub radius: u32,
+    /// How many queries come together.
+    pub batch: usize,
+    /// How many queries there will be in all, if an index has to be built for them first.
+    pub queries: Option<u64>,
+    /// The memory that the index may take, in bytes.
+    pub memory: Option<u64>,
+}
+
+/// An index that would do, and what it would cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// Which index.
+    pub index: Choice,
+    /// Whether it finds everything.
+    pub exact: bool,
+    /// Its memory, besides the signatures.
+    pub bytes: u64,
+    /// The time to build it.
+    pub build_seconds: f64,
+    /// The time for a query.
+    pub query_seconds: f64,
+    /// What the time for a query is made of.
+    pub work: Work,
+}
+
+/// An index, and how it is built.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Choice {
+    /// The exhaustive scan.
+    Scan,
+    /// Tables.
+    Tables(Method, Build),
+}
+
+/// What is done for a query.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Work {
+    /// Keys that are looked up.
+    pub probes: f64,
+    /// Rows that are compared.
+    pub rows: f64,
+    /// Lines of memory that are read at random.
+    pub lines: f64,
+}
+
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Choice::Scan => f.write_str("scan"),
+            Choice::Tables(method, _) => method.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Choice {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Everything that could do the task and fits into the memory, the best first. The scan is always among them.
+pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
+    let pricing = Pricing { costs, sample, task, shares: RefCell::default() };
+    let mut plans: Vec<Plan> = candidates(sample.bits(), task.radius)
+        .into_iter()
+        .filter_map(|method| pricing.best_build(method))
+        .chain([pricing.scan()])
+        .collect();
+    let total = |plan: &Plan| match task.queries {
+        Some(queries) => plan.build_seconds + plan.query_seconds * queries as f64,
+        None => plan.query_seconds,
+    };
+    plans.sort_by(|a, b| total(a).total_cmp(&total(b)));
+    plans
+}
+
+/// The methods worth a price for exact answers.
+fn candidates(bits: u32, radius: u32) -> Vec<Method> {
+    let pieces = Method::Pieces { slices: radius + 1 };
+    let blocks = Method::Blocks { blocks: radius + 2, leading: 2 };
+    let slices = (1..=radius + 1).filter(|slices| slices * 6 <= bits);
+    // With many slices, one more or less makes no difference.
+    let slices = slices.filter(|&slices| slices <= 12 || slices % (slices / 8) == 0);
+    // To leave parts out helps where every slice may have an error.
+    let most_parts = |slices: u32| if radius + 1 >= 2 * slices { 5 } else { 1 };
+    let multi = slices.flat_map(|slices| {
+        (1..=most_parts(slices)).map(move |parts| Method::Multi { slices, parts })
+    });
+    let few_tables = |method: &Method| match *method {
+        Method::Multi { slices, parts } => parts == 1 || slices * parts <= 16,
+        Method::Blocks { blocks, .. } => blocks <= 6,
+        Method::Pieces { slices } => slices > 12 && slices <= bits / 4,
+        Method::Psm { .. } => false,
+    };
+    // Up to 12 slices, pieces are among the multis: own keys are what a radius below the slices needs.
+    [pieces, blocks].into_iter().chain(multi).filter(few_tables).collect()
+}
+
+/// Prices for one task.
+struct Pricing<'a> {
+    costs: &'a Costs,
+    sample: &'a Sample,
+    task: &'a Task,
+    shares: RefCell<HashMap<(KeyLayout, u32), f64>>,
+}
+
+/// Tables whose keys are looked at in the sample; the others are like them.
+const LOOKED_AT: usize = 3;
+
+impl Pricing<'_> {
+    fn rows(&self) -> f64 {
+        self.sample.total() as f64
+    }
+
+    fn scan(&self) -> Plan {
+        let (bits, batch) = (self.sample.bits(), self.task.batch);
+        let nanoseconds = self.costs.scan(bits, self.rows(), self.task.radius, batch);
+        Plan {
+            index: Choice::Scan,
+            exact: true,
+            bytes: 0,
+            build_seconds: 0.0,
+            query_seconds: nanoseconds / 1e9,
+            work: Work { probes: 0.0, rows: self.rows(), lines: 0.0 },
+        }
+    }
+
+    /// A method with the key width and the layout that make it fastest.
+    fn best_build(&self, method: Method) -> Option<Plan> {
+        let usual = key_width(self.sample.total());
+        let widths = usual.saturating_sub(4)..=(usual + 1).min(WIDEST_KEY);
+        let builds = widths.flat_map(|width| {
+            [Stored::Whole, Stored::Split, Stored::Numbers]
+                .map(|stored| Build { key_width: Some(width), stored: Some(stored) })
+        });
+        let plans = builds.filter_map(|build| self.tables(method, build));
+        plans.min_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds))
+    }
+
+    /// What tables would cost, if they can be built and fit.
+    fn tables(&self, method: Method, build: Build) -> Option<Plan> {
+        let (bits, radius) = (self.sample.bits(), self.task.radius);
+        let composition = method.compose(bits, build.key_width?).ok()?;
+        let stored = build.stored?;
+        let fits = |layout: &KeyLayout| stored.suits(bits, layout.width());
+        if !composition.is_exact(radius) || !composition.layouts().iter().all(fits) {
+            return None;
+        }
+        let bytes = self.bytes(&composition, stored);
+        if self.task.memory.is_some_and(|memory| bytes > memory as f64) {
+            return None;
+        }
+        // More keys than rows: such tables are scanned.
+        if composition.probes(radius) as f64 > self.rows() {
+            return None;
+        }
+        let (nanoseconds, work) = self.query(&composition, stored, bytes);
+        let tables = composition.layouts().len() as f64;
+        let far = self.costs.line(f64::MAX, true);
+        Some(Plan {
+            index: Choice::Tables(method, build),
+            exact: true,
+            bytes: bytes as u64,
+            // Each row is sorted into each table: written twice, and to places that are not near.
+            build_seconds: self.rows() * (tables + 3.0) * 2.0 * far / 1e9,
+            query_seconds: nanoseconds / 1e9,
+            work,
+        })
+    }
+
+    fn bytes(&self, composition: &Composition, stored: Stored) -> f64 {
+        let firsts = if stored == Stored::Numbers { 0.0 } else { 4.0 };
+        let table = |layout: &KeyLayout| {
+            self.rows() * stored.bytes() as f64 + 4.0 * (1_u64 << layout.width()) as f64
+        };
+        composition.layouts().iter().map(table).sum::<f64>() + firsts * self.rows()
+    }
+
+    /// Nanoseconds for a query, and what they are made of.
+    fn query(&self, composition: &Composition, stored: Stored, bytes: f64) -> (f64, Work) {
+        let costs = self.costs;
+        let many = self.task.batch >= 16;
+        let steps = composition.steps(self.task.radius);
+        let mut work = Work::default();
+        let mut time = if many { costs.query } else { costs.call / self.task.batch as f64 };
+        let line = costs.line(bytes, many);
+        let probe = if many { costs.probe } else { costs.probe_alone };
+        for step in &steps {
+            let probes = composition.probes_of(step) as f64;
+            let rows = self.rows_met(composition, step, &steps);
+            let width = composition.layouts()[step.table].width();
+            // Sixteen offsets share a line.
+            let offsets = (count_within(width.saturating_sub(4), step.errors) as f64).min(probes);
+            let row_lines = probes.min(rows) + rows * stored.bytes() as f64 / 64.0;
+            // Of a long stretch of rows only the first lines are a surprise to the CPU.
+            let random_lines = row_lines.min(4.0 * probes);
+            time += probes * probe + row_lines * costs.check + (offsets + random_lines) * line;
+            time += (row_lines - random_lines) * 0.3 * line;
+            work.probes += probes;
+            work.rows += rows;
+            work.lines += offsets + random_lines;
+        }
+        if stored == Stored::Numbers {
+            let words = f64::from(self.sample.bits().div_ceil(64));
+            let row_line = costs.line(self.rows() * words * 8.0, true);
+            time +=
+                work.rows * (costs.pair * (1.0 + words / 16.0) + row_line * (words / 8.0).max(1.0));
+            work.lines += work.rows * (words / 8.0).max(1.0);
+        }
+        (time, work)
+    }
+
+    /// How many rows a step meets: as many as if keys were uniform, or more if the sample says so.
+    fn rows_met(&self, composition: &Composition, step: &Step, steps: &[Step]) -> f64 {
+        let layouts = composition.layouts();
+        let width = layouts[step.table].width();
+        let uniform = count_within(width, step.errors) as f64 / 2_f64.powi(width as i32);
+        // Steps of the same kind are looked at once or twice.
+        let every = steps.len().div_ceil(LOOKED_AT);
+        let table = steps[step_number(step, steps) / every * every].table;
+        let layout = &layouts[table];
+        let mut shares = self.shares.borrow_mut();
+        let key = (layout.clone(), step.errors);
+        let share = *shares.entry(key).or_insert_with(|| self.sample.share(layout, step.errors));
+        self.rows() * share.max(uniform)
+    }
+}
+
+fn step_number(step: &Step, steps: &[Step]) -> usize {
+    steps.iter().position(|other| other == step).unwrap_or(0)
+}
