@@ -161,3 +161,65 @@ fn a_level_that_is_not_there_is_not_found() {
     assert_eq!(Kernel::named("scalar").map(Kernel::name), Some("scalar"));
     assert_eq!(Kernel::available().last().map(Kernel::name), Some("scalar"));
 }
+
+/// Stretches that begin and end anywhere, empty ones among them.
+fn stretches(rows: usize, query: u64) -> Vec<Stretch> {
+    let ends =
+        (0..rows as u32).flat_map(|start| [0, 1, 3, 8, 21, 40].map(|len| (start, start + len)));
+    let inside = ends.filter(|&(_, end)| end as usize <= rows);
+    let allowed = [0, 1, 3, 9, 31, 32, 33, 64, u32::MAX];
+    inside
+        .zip(allowed.into_iter().cycle())
+        .map(|((start, end), allowed)| Stretch { query, start, end, allowed, tag: 0 })
+        .collect()
+}
+
+/// Every row of every stretch that `distance` finds near.
+fn naive_near(stretches: &[Stretch], distance: impl Fn(&Stretch, u32) -> u32) -> Vec<Near> {
+    let near = |(i, of): (usize, &Stretch)| {
+        let rows = (of.start..of.end).filter(|&row| distance(of, row) <= of.allowed);
+        rows.map(|row| Near { stretch: i as u32, row }).collect::<Vec<_>>()
+    };
+    stretches.iter().enumerate().flat_map(near).collect()
+}
+
+#[test]
+fn every_level_checks_the_same_stretches() {
+    let count = 77;
+    let words = rows(5, 64, count + READ_PAST / 8);
+    let halves: Vec<u32> = words.iter().map(|word| (word >> 7) as u32).collect();
+    let stretches = stretches(count, words[0] ^ 0b101);
+    let whole = naive_near(&stretches, |of, row| (of.query ^ words[row as usize]).count_ones());
+    let half =
+        naive_near(&stretches, |of, row| (of.query as u32 ^ halves[row as usize]).count_ones());
+    assert!(whole.len() > 100 && half.len() > 100);
+    for kernel in Kernel::available() {
+        let (mut found, mut found_halves) = (Vec::new(), Vec::new());
+        kernel.check_whole(&stretches, &words, &mut found);
+        kernel.check_halves(&stretches, &halves, &mut found_halves);
+        assert_eq!((found, found_halves), (whole.clone(), half.clone()), "{kernel:?}");
+    }
+}
+
+#[test]
+fn every_level_checks_the_same_pairs() {
+    for bits in [72, 128, 256, 640, 1024] {
+        let (rows, stride) = (rows(6, bits, 50), bits.div_ceil(64));
+        let queries = &rows[..4 * stride];
+        let pair = |i: u32| Pair { query: i % 4, row: i * 7 % 50 };
+        let pairs: Vec<Pair> = (0..120).map(pair).collect();
+        let radius = bits as u32 / 4;
+        let distance = |pair: &Pair| {
+            let at = |i: u32| i as usize * stride..(i as usize + 1) * stride;
+            naive_distance(&queries[at(pair.query)], &rows[at(pair.row)])
+        };
+        let distances = pairs.iter().map(distance).enumerate();
+        let near = distances.filter(|&(_, distance)| distance <= radius);
+        let near: Vec<_> = near.map(|(i, distance)| (i as u32, distance)).collect();
+        for kernel in Kernel::available() {
+            let mut found = Vec::new();
+            kernel.check_pairs(&pairs, (queries, &rows), stride, radius, &mut found);
+            assert_eq!(found, near, "{kernel:?} {bits}");
+        }
+    }
+}
