@@ -16,9 +16,10 @@ pub use sample::Sample;
 
 use crate::{
     index::{Build, Composition, Method, Step},
-    probe::count_within,
-    table::{KeyLayout, Stored, WIDEST_KEY, key_width},
+    probe::{RankList, count_within},
+    table::{Fields, KeyLayout, Stored, WIDEST_KEY, key_width},
 };
+use sample::NearPair;
 
 /// What an index is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +32,8 @@ pub struct Task {
     pub queries: Option<u64>,
     /// The memory that the index may take, in bytes.
     pub memory: Option<u64>,
+    /// The share of the rows that is to be found at least: 1 for all of them.
+    pub recall: f64,
 }
 
 /// An index that would do, and what it would cost.
@@ -40,6 +43,8 @@ pub struct Plan {
     pub index: Choice,
     /// Whether it finds everything.
     pub exact: bool,
+    /// The share of the rows that it is expected to find.
+    pub expected_recall: f64,
     /// Its memory, besides the signatures.
     pub bytes: u64,
     /// The time to build it.
@@ -91,6 +96,7 @@ pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
     let mut plans: Vec<Plan> = candidates(sample.bits(), task.radius)
         .into_iter()
         .filter_map(|method| pricing.best_build(method))
+        .chain(pricing.weakest_first())
         .chain([pricing.scan()])
         .collect();
     let total = |plan: &Plan| match task.queries {
@@ -131,6 +137,12 @@ struct Pricing<'a> {
     shares: RefCell<HashMap<(KeyLayout, u32), f64>>,
 }
 
+/// Fewer rows than this have keys of hardly any bits.
+const FEWEST_ROWS: usize = 1 << 10;
+/// Fewer pairs than this say too little about a recall.
+const FEWEST_PAIRS: usize = 200;
+/// With more probes than this in a table, exact answers cost less.
+const MOST_PROBES: u32 = 256;
 /// Tables whose keys are looked at in the sample; the others are like them.
 const LOOKED_AT: usize = 3;
 
@@ -145,6 +157,7 @@ impl Pricing<'_> {
         Plan {
             index: Choice::Scan,
             exact: true,
+            expected_recall: 1.0,
             bytes: 0,
             build_seconds: 0.0,
             query_seconds: nanoseconds / 1e9,
@@ -154,23 +167,59 @@ impl Pricing<'_> {
 
     /// A method with the key width and the layout that make it fastest.
     fn best_build(&self, method: Method) -> Option<Plan> {
-        let usual = key_width(self.sample.total());
-        let widths = usual.saturating_sub(4)..=(usual + 1).min(WIDEST_KEY);
-        let builds = widths.flat_map(|width| {
-            [Stored::Whole, Stored::Split, Stored::Numbers]
-                .map(|stored| Build { key_width: Some(width), stored: Some(stored) })
-        });
-        let plans = builds.filter_map(|build| self.tables(method, build));
+        let plans = self.builds().filter_map(|build| self.tables(method, build, 1.0));
         plans.min_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds))
     }
 
+    fn builds(&self) -> impl Iterator<Item = Build> + use<> {
+        let usual = key_width(self.sample.total());
+        let widths = usual.saturating_sub(4)..=(usual + 2).min(WIDEST_KEY);
+        widths.flat_map(|width| {
+            [Stored::Whole, Stored::Split, Stored::Numbers]
+                .map(|stored| Build { key_width: Some(width), stored: Some(stored) })
+        })
+    }
+
+    /// Weakest bits first, with as many probes as the wanted recall takes, if pairs of the sample can tell.
+    fn weakest_first(&self) -> Vec<Plan> {
+        let few = self.sample.total() < FEWEST_ROWS || self.sample.near().len() < FEWEST_PAIRS;
+        if self.task.recall >= 1.0 || few {
+            return Vec::new();
+        }
+        let best = |tables: u32| {
+            let plans = self.builds().filter_map(|build| {
+                let (probes, recall) = self.probes_for(tables, build.key_width?)?;
+                self.tables(Method::Psm { tables, probes }, build, recall)
+            });
+            plans.min_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds))
+        };
+        [1, 2].into_iter().filter_map(best).collect()
+    }
+
+    /// How many probes find the wanted share of the pairs of the sample, and which share that is.
+    fn probes_for(&self, tables: u32, key_width: u32) -> Option<(u32, f64)> {
+        let method = Method::Psm { tables, probes: MOST_PROBES };
+        let composition = method.compose(self.sample.bits(), key_width).ok()?;
+        let steps = composition.steps(self.task.radius);
+        let lists = steps.iter().map(|step| ProbeList::new(&composition, step)).collect::<Vec<_>>();
+        let place = |pair: &NearPair| lists.iter().filter_map(|list| list.place(pair)).min();
+        let near = self.sample.near();
+        let mut places: Vec<usize> = near.iter().filter_map(place).collect();
+        places.sort_unstable();
+        let wanted = (self.task.recall * near.len() as f64).ceil() as usize;
+        let probes = places.get(wanted.max(1) - 1)? + 1;
+        let found = places.partition_point(|&place| place < probes);
+        Some((probes as u32, found as f64 / near.len() as f64))
+    }
+
     /// What tables would cost, if they can be built and fit.
-    fn tables(&self, method: Method, build: Build) -> Option<Plan> {
+    fn tables(&self, method: Method, build: Build, recall: f64) -> Option<Plan> {
         let (bits, radius) = (self.sample.bits(), self.task.radius);
         let composition = method.compose(bits, build.key_width?).ok()?;
         let stored = build.stored?;
         let fits = |layout: &KeyLayout| stored.suits(bits, layout.width());
-        if !composition.is_exact(radius) || !composition.layouts().iter().all(fits) {
+        let exact = composition.is_exact(radius);
+        if (!exact && recall == 1.0) || !composition.layouts().iter().all(fits) {
             return None;
         }
         let bytes = self.bytes(&composition, stored);
@@ -186,7 +235,8 @@ impl Pricing<'_> {
         let far = self.costs.line(f64::MAX, true);
         Some(Plan {
             index: Choice::Tables(method, build),
-            exact: true,
+            exact,
+            expected_recall: if exact { 1.0 } else { recall },
             bytes: bytes as u64,
             // Each row is sorted into each table: written twice, and to places that are not near.
             build_seconds: self.rows() * (tables + 3.0) * 2.0 * far / 1e9,
@@ -241,15 +291,45 @@ impl Pricing<'_> {
     fn rows_met(&self, composition: &Composition, step: &Step, steps: &[Step]) -> f64 {
         let layouts = composition.layouts();
         let width = layouts[step.table].width();
-        let uniform = count_within(width, step.errors) as f64 / 2_f64.powi(width as i32);
+        let probes = composition.probes_of(step) as f64;
+        let uniform = probes / 2_f64.powi(width as i32);
         // Steps of the same kind are looked at once or twice.
         let every = steps.len().div_ceil(LOOKED_AT);
         let table = steps[step_number(step, steps) / every * every].table;
         let layout = &layouts[table];
         let mut shares = self.shares.borrow_mut();
-        let key = (layout.clone(), step.errors);
-        let share = *shares.entry(key).or_insert_with(|| self.sample.share(layout, step.errors));
-        self.rows() * share.max(uniform)
+        // Of the likeliest keys each is like the query's own.
+        let (errors, times) = match step.at_most {
+            Some(_) => (0, probes),
+            None => (step.errors, 1.0),
+        };
+        let key = (layout.clone(), errors);
+        let share = *shares.entry(key).or_insert_with(|| self.sample.share(layout, errors));
+        self.rows() * (share * times).max(uniform)
+    }
+}
+
+/// The order of probes of a step.
+struct ProbeList {
+    fields: Fields,
+    positions: Vec<usize>,
+    list: RankList,
+}
+
+impl ProbeList {
+    fn new(composition: &Composition, step: &Step) -> Self {
+        let layout = &composition.layouts()[step.table];
+        ProbeList {
+            fields: layout.fields(),
+            positions: layout.positions().map(|bit| bit as usize).collect(),
+            list: RankList::new(layout.width(), step.errors, composition.probes_of(step) as usize),
+        }
+    }
+
+    /// At which probe a pair is found, from 0.
+    fn place(&self, pair: &NearPair) -> Option<usize> {
+        let margins: Vec<u8> = self.positions.iter().map(|&bit| pair.margins[bit]).collect();
+        self.list.position(&margins, self.fields.take(&pair.differences) as u32)
     }
 }
 

@@ -1,6 +1,10 @@
 //! What a sample of the rows says about keys: how many rows a key leads to, however skewed they are.
 
-use crate::{Result, Signatures, table::KeyLayout};
+use crate::{
+    Result, Signatures,
+    index::{Answers, Index, Queries, Scan},
+    table::KeyLayout,
+};
 
 /// Some of the rows, each signature once.
 #[derive(Debug, Clone)]
@@ -8,7 +12,20 @@ pub struct Sample {
     rows: Signatures,
     /// How many rows there are in all.
     total: usize,
+    near: Vec<NearPair>,
 }
+
+/// A query and a row near it: how weak the query's bits are, and which differ.
+#[derive(Debug, Clone)]
+pub(super) struct NearPair {
+    pub(super) margins: Vec<u8>,
+    pub(super) differences: Vec<u64>,
+}
+
+/// Queries, and rows, among which pairs are looked for, and how many are enough.
+const QUERIES: usize = 1 << 10;
+const ROWS: usize = 1 << 20;
+const ENOUGH: usize = 1 << 12;
 
 /// Rows whose keys are compared by sorting: a share of equal keys of 1 in a billion is seen.
 const SORTED: usize = 1 << 15;
@@ -22,7 +39,35 @@ impl Sample {
         chosen.sort_unstable();
         chosen.dedup();
         let words = chosen.into_iter().flatten().copied().collect();
-        Ok(Sample { rows: Signatures::from_words(rows.bits(), words)?, total: rows.len() })
+        let sample = Signatures::from_words(rows.bits(), words)?;
+        Ok(Sample { rows: sample, total: rows.len(), near: Vec::new() })
+    }
+
+    /// Looks for pairs of a query and a row within the radius. They say how likely weak bits are to flip, and with it
+    /// which recall an index can promise that looks at the weakest first. Queries without margins say nothing.
+    pub fn look_at(&mut self, rows: &Signatures, queries: Queries<'_>, radius: u32) -> Result<()> {
+        let rows = part_of(rows, ROWS)?;
+        let chosen: Vec<usize> = spread(queries.len(), QUERIES).collect();
+        let signatures = part_of(queries.signatures(), QUERIES)?;
+        let mut found = Answers::new();
+        Scan::new(&rows)?.within((&signatures).into(), radius, &mut found)?;
+        for (&query, neighbors) in chosen.iter().zip(found.iter()) {
+            let Some(margins) = queries.margins(query) else { continue };
+            // A document finds itself without looking far: that says nothing about the others.
+            let others = neighbors.iter().filter(|neighbor| neighbor.distance > 0);
+            for neighbor in others.take(ENOUGH - self.near.len()) {
+                let words = rows.row(neighbor.row as usize).iter();
+                let differences = words.zip(queries.signatures().row(query)).map(|(a, b)| a ^ b);
+                let differences = differences.collect();
+                self.near.push(NearPair { margins: margins.to_vec(), differences });
+            }
+        }
+        Ok(())
+    }
+
+    /// The pairs that were found.
+    pub(super) fn near(&self) -> &[NearPair] {
+        &self.near
     }
 
     /// How many rows there are in all.
@@ -47,6 +92,11 @@ impl Sample {
         };
         near / pairs(keys.len())
     }
+}
+
+fn part_of(rows: &Signatures, most: usize) -> Result<Signatures> {
+    let words = spread(rows.len(), most).flat_map(|row| rows.row(row)).copied().collect();
+    Signatures::from_words(rows.bits(), words)
 }
 
 /// At most so many numbers below `len`, evenly spread.

@@ -97,3 +97,32 @@ pub(crate) fn permuted(rows: &Signatures, order: &[u32]) -> Signatures {
         permuted
     })
 }
+
+/// Signatures with margins, as votes that are near to normal make them, and near-copies of some of them as queries:
+/// the same votes, a little changed. Weak bits flip more often.
+pub(crate) fn voted(
+    rows: usize,
+    queries: usize,
+    noise: f64,
+    random: &mut Random,
+) -> (Signatures, Signatures, Vec<u8>) {
+    let mut normal = || {
+        let sum: u64 = (0..6).map(|_| random.next() >> 40).sum();
+        sum as f64 / (1_u64 << 24) as f64 - 3.0
+    };
+    let (mut stored, mut asked, mut margins) = (Vec::new(), Vec::new(), Vec::new());
+    let word =
+        |votes: &[f64]| votes.iter().fold(0, |word, &vote| word << 1 | u64::from(vote > 0.0));
+    for row in 0..rows {
+        let votes: Vec<f64> = (0..64).map(|_| normal()).collect();
+        stored.push(word(&votes));
+        if row < queries {
+            let votes: Vec<f64> = votes.iter().map(|vote| vote + noise * normal()).collect();
+            asked.push(word(&votes));
+            let strongest = votes.iter().fold(0.0_f64, |most, vote| most.max(vote.abs()));
+            margins.extend(votes.iter().map(|vote| (vote.abs() / strongest * 255.0) as u8));
+        }
+    }
+    let signatures = |words| Signatures::from_words(64, words).unwrap();
+    (signatures(stored), signatures(asked), margins)
+}
