@@ -1,0 +1,43 @@
+//! What things cost on this machine: measured once, then kept in the user's cache.
+
+use std::{env, fs, path::PathBuf};
+
+use lookalike::{hamming, plan::Costs};
+
+use crate::{commands::Global, output::say};
+
+/// The costs of this machine: those of an earlier run, or measured now.
+pub(crate) fn costs(global: &Global) -> anyhow::Result<Costs> {
+    let kernel = hamming::kernel()?.name();
+    let file = cache_file(kernel);
+    let kept = file.as_ref().and_then(|file| fs::read(file).ok());
+    let kept = kept.and_then(|bytes| serde_json::from_slice::<Costs>(&bytes).ok());
+    if let Some(kept) = kept.filter(|kept| kept.kernel == kernel) {
+        return Ok(kept);
+    }
+    say(global, || "measuring this machine, once".to_owned());
+    let costs = Costs::measure()?;
+    if let Some(file) = file {
+        // Without a place to keep them they are measured again next time.
+        let _ = keep(&file, &costs);
+    }
+    Ok(costs)
+}
+
+fn keep(file: &std::path::Path, costs: &Costs) -> anyhow::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Written beside and renamed: another run never reads half a file.
+    let beside = file.with_extension(format!("{}.tmp", std::process::id()));
+    fs::write(&beside, serde_json::to_vec_pretty(costs)?)?;
+    Ok(fs::rename(&beside, file)?)
+}
+
+/// `lookalike/costs-….json` in the user's cache, for this version and kernel.
+fn cache_file(kernel: &str) -> Option<PathBuf> {
+    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    let name = format!("costs-{}-{kernel}.json", env!("CARGO_PKG_VERSION"));
+    Some(cache.join("lookalike").join(name))
+}
