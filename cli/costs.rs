@@ -36,7 +36,8 @@ fn keep(file: &std::path::Path, costs: &Costs) -> anyhow::Result<()> {
 
 /// `lookalike/costs-….json` in the user's cache, for this version and kernel.
 fn cache_file(kernel: &str) -> Option<PathBuf> {
-    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder =
+        |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
     let name = format!("costs-{}-{kernel}.json", env!("CARGO_PKG_VERSION"));
     Some(cache.join("lookalike").join(name))

@@ -4,6 +4,7 @@ mod compare;
 mod completions;
 mod convert;
 mod info;
+mod plan;
 mod recipe;
 mod search;
 mod sign;
@@ -62,6 +63,7 @@ enum Command {
     Search(Box<search::Search>),
     Compare(compare::Compare),
     Info(info::Info),
+    Plan(plan::PlanCommand),
     Convert(convert::Convert),
     Recipe(recipe::ShowRecipe),
     Completions(completions::Completions),
@@ -100,6 +102,7 @@ impl Cli {
             Command::Search(command) => command.run(global),
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
+            Command::Plan(command) => command.run(global),
             Command::Convert(command) => command.run(global),
             Command::Recipe(command) => command.run(global),
             Command::Completions(command) => command.run(),

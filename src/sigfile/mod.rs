@@ -141,7 +141,12 @@ impl SignatureFile {
     /// How weak each bit of a row is, in a byte each.
     pub fn margins(&self, row: usize) -> Option<&[u8]> {
         let bits = self.signatures.bits() as usize;
-        Some(&self.margins.as_ref()?.as_slice()[row * bits..(row + 1) * bits])
+        Some(&self.all_margins()?[row * bits..(row + 1) * bits])
+    }
+
+    /// How weak each bit of each row is, row after row.
+    pub fn all_margins(&self) -> Option<&[u8]> {
+        self.margins.as_ref().map(Cells::as_slice)
     }
 
     /// Which bytes of its document's text a row is the signature of, if documents were cut into passages.

@@ -48,6 +48,15 @@ impl Stored {
         }
     }
 
+    /// The name, as people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stored::Whole => "whole",
+            Stored::Split => "split",
+            Stored::Numbers => "numbers",
+        }
+    }
+
     /// Whether a table with such a key can store rows of `bits` bits so.
     pub fn suits(self, bits: u32, key_width: u32) -> bool {
         match self {
