@@ -22,22 +22,6 @@ pub use within::{count_within, within};
 /// The widest key, in bits.
 pub const MOST_KEY_BITS: u32 = 32;
 
-/// Which key values a query looks at in each table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Probes {
-    /// The query's own value. Finds what agrees with it in the whole key.
-    Own,
-    /// All values at most so many bits from the own one: finds whatever has no more errors than that in the key, for
-    /// [`count_within`] probes.
-    Within(u32),
-    /// The likeliest values: the own one, then flips of bits with small margins. Finds most for few probes, and promises
-    /// nothing, unless there are as many probes as [`count_within`] has values.
-    WeakestFirst {
-        /// How many values, the own one included.
-        at_most: usize,
-    },
-}
-
 fn check_bits(bits: usize) -> u32 {
     assert!((1..=MOST_KEY_BITS as usize).contains(&bits), "a key has 1 to 32 bits, not {bits}");
     bits as u32
