@@ -1,7 +1,8 @@
-//! Our side of the comparison with faiss: `scan.py` starts this program and asks it, so that both are measured in turn.
+//! Our side of the comparison with faiss: `scan.py` and `threshold.py` start this program and ask it, so that both are
+//! measured in turn.
 //!
 //! ```text
-//! faiss ROWS.npy QUERIES.npy        then, a line each on standard input:
+//! faiss ROWS.npy QUERIES.npy [METHOD]    by a scan, or by the tables of a method; then, a line each on standard input:
 //!     within RADIUS FIRST COUNT     queries FIRST .. FIRST + COUNT as one batch
 //!     nearest K FIRST COUNT
 //! ```
@@ -13,14 +14,14 @@ use std::{error::Error, io::BufRead, time::Instant};
 
 use lookalike::{
     Signatures, hamming,
-    index::{Answers, Index, Scan},
+    index::{Answers, Build, Index, Scan, Tables},
     sigfile::npy,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let paths: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    let [rows, queries] = paths.as_slice() else {
-        println!("run by benches/faiss/scan.py");
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let [rows, queries, method @ ..] = args.as_slice() else {
+        println!("run by benches/faiss/scan.py and threshold.py");
         return Ok(());
     };
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
@@ -28,14 +29,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::var_os("HUGE_PAGES").is_some() {
         rows = rows.in_huge_pages();
     }
-    println!("{}", serde_json::json!({ "kernel": hamming::kernel()?.name() }));
+    let start = Instant::now();
+    let index: Box<dyn Index> = match method.first() {
+        Some(method) => Box::new(Tables::build(&rows, method.parse()?, Build::default())?),
+        None => Box::new(Scan::new(&rows)?),
+    };
+    let build = start.elapsed().as_secs_f64();
+    println!("{}", serde_json::json!({ "kernel": hamming::kernel()?.name(), "build": build }));
     for line in std::io::stdin().lock().lines() {
-        println!("{}", answer(&Scan::new(&rows)?, &queries, &line?)?);
+        println!("{}", answer(&*index, &queries, &line?)?);
     }
     Ok(())
 }
 
-fn answer(scan: &Scan<'_>, queries: &Signatures, line: &str) -> Result<String, Box<dyn Error>> {
+fn answer(index: &dyn Index, queries: &Signatures, line: &str) -> Result<String, Box<dyn Error>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [question, number, first, count] = words[..] else {
         return Err(format!("`{line}`: not a question").into());
@@ -47,8 +54,8 @@ fn answer(scan: &Scan<'_>, queries: &Signatures, line: &str) -> Result<String, B
     let mut found = Answers::new();
     let start = Instant::now();
     match question {
-        "within" => scan.within((&queries).into(), number.parse()?, &mut found)?,
-        "nearest" => scan.nearest((&queries).into(), number.parse()?, &mut found)?,
+        "within" => index.within((&queries).into(), number.parse()?, &mut found)?,
+        "nearest" => index.nearest((&queries).into(), number.parse()?, &mut found)?,
         _ => return Err(format!("`{question}`: not a question").into()),
     };
     let seconds = start.elapsed().as_secs_f64();

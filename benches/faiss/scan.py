@@ -35,15 +35,14 @@ def data(bits, mib, seed):
 
 
 class Ours:
-    """Our program, asked line by line."""
+    """Our program, asked line by line: a scan, or the tables of a method."""
 
-    def __init__(self, program, folder, rows, queries):
-        paths = [folder / "rows.npy", folder / "queries.npy"]
-        for path, array in zip(paths, (rows, queries)):
-            np.save(path, array)
+    def __init__(self, program, folder, *method):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen([program, *paths], **pipes)
-        self.kernel = json.loads(self.process.stdout.readline())["kernel"]
+        paths = [folder / "rows.npy", folder / "queries.npy"]
+        self.process = subprocess.Popen([program, *paths, *method], **pipes)
+        about = json.loads(self.process.stdout.readline())
+        self.kernel, self.build = about["kernel"], about["build"]
 
     def ask(self, question, number, first, count):
         print(question, number, first, count, file=self.process.stdin, flush=True)
@@ -90,7 +89,9 @@ def same(question, ours, theirs):
 
 def compare(bits, options, program, folder):
     rows, queries = data(bits, options.mib, options.seed)
-    ours, theirs = Ours(program, folder, rows, queries), Faiss(rows, queries)
+    for name, array in ("rows.npy", rows), ("queries.npy", queries):
+        np.save(folder / name, array)
+    ours, theirs = Ours(program, folder), Faiss(rows, queries)
     questions = [("within", bits * 3 // 64), ("within", bits * 10 // 64), ("nearest", K)]
     jobs = [(*q, size) for q in questions for size in (1, QUERIES)]
     seconds = {job: ([], []) for job in jobs}
@@ -117,6 +118,18 @@ def compare(bits, options, program, folder):
         )
 
 
+def our_program():
+    build = ["cargo", "bench", "--bench", "faiss", "--no-run"]
+    built = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True).stderr
+    return ROOT / re.search(r"Executable .*\((.*)\)", built).group(1)
+
+
+def print_faiss():
+    print(f"faiss {faiss.__version__}, options {faiss.get_compile_options().strip()}", end="")
+    level = getattr(getattr(faiss, "SIMDConfig", None), "get_level_name", None)
+    print(f", using {level()}" if level else f", library {os.path.basename(faiss.swigfaiss.__file__)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mib", type=int, default=512)
@@ -125,13 +138,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
 
-    build = ["cargo", "bench", "--bench", "faiss", "--no-run"]
-    built = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True).stderr
-    program = ROOT / re.search(r"Executable .*\((.*)\)", built).group(1)
-
-    print(f"faiss {faiss.__version__}, options {faiss.get_compile_options().strip()}", end="")
-    level = getattr(getattr(faiss, "SIMDConfig", None), "get_level_name", None)
-    print(f", using {level()}" if level else f", library {os.path.basename(faiss.swigfaiss.__file__)}")
+    program = our_program()
+    print_faiss()
     print(f"{options.mib} MiB of rows, seed {options.seed}, one thread, medians of {options.repeats}")
     print("rates in GB/s of rows compared\n")
     print("| bits | question | queries | our kernel | ours | faiss | ours / faiss | matches |")
