@@ -5,6 +5,7 @@ mod composition;
 mod multi;
 mod pieces;
 mod psm;
+mod random;
 mod scan;
 mod tables;
 

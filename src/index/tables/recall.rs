@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     Result, Signatures,
-    index::{Answers, Index, Promise, Queries, Scan},
+    index::{
+        Answers, Index, Promise, Queries, Scan,
+        random::{Random, spread},
+    },
 };
 
 /// The share of rows that is found, by distance.
@@ -145,45 +148,10 @@ impl Tables<'_> {
     }
 }
 
-/// At most so many numbers below `len`, evenly spread.
-fn spread(len: usize, most: usize) -> Vec<usize> {
-    let taken = len.min(most);
-    (0..taken).map(|i| i * len / taken).collect()
-}
-
 fn sample(rows: &Signatures, most: usize) -> Result<Signatures> {
     if rows.len() <= most {
         return Ok(rows.clone());
     }
     let words = spread(rows.len(), most).into_iter().flat_map(|row| rows.row(row));
     Signatures::from_words(rows.bits(), words.copied().collect())
-}
-
-/// A small generator of numbers (splitmix64): the same ones in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, end: u32) -> u32 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u32
-    }
-
-    /// Ones in so many places of `bits`, each choice as likely as any other.
-    fn differ_in(&mut self, ones: u32, bits: u32, words: &mut [u64]) {
-        words.fill(0);
-        let is_one = |words: &[u64], bit: u32| words[bit as usize / 64] << (bit % 64) >> 63 == 1;
-        // Floyd's way: a place that is already taken gives the last one that became possible.
-        for last in bits - ones..bits {
-            let bit = self.below(last + 1);
-            let bit = if is_one(words, bit) { last } else { bit };
-            words[bit as usize / 64] |= 1 << (63 - bit % 64);
-        }
-    }
 }
