@@ -6,6 +6,7 @@ use gaoya::simhash::SimHashIndex;
 use lookalike::{
     Signatures,
     index::{Answers, Build, Index, Method, Tables},
+    plan::{Choice, Costs, Plan, Sample, Task, plans},
 };
 use lookalike_thesis::bphs::Bphs;
 
@@ -85,8 +86,9 @@ impl Found {
 const SUITS: &str = "64 bits suit";
 
 /// Our tables.
-pub(crate) fn ours(data: &Data, method: Method, radius: u32) -> Vec<Contender<'_>> {
-    let (index, mut built) = build(data, || Tables::build(&data.rows, method, Build::default()));
+pub(crate) fn ours(data: &Data, method: Option<Method>, radius: u32) -> Vec<Contender<'_>> {
+    let (method, how) = method.map_or_else(|| planned(data, radius), |m| (m, Build::default()));
+    let (index, mut built) = build(data, || Tables::build(&data.rows, method, how));
     let index = Rc::new(index.unwrap_or_else(|error| panic!("{error}")));
     let bytes = index.bytes() + index.row_bytes();
     built.bytes = 8.0 + bytes as f64 / data.rows.len() as f64;
@@ -114,10 +116,26 @@ pub(crate) fn ours(data: &Data, method: Method, radius: u32) -> Vec<Contender<'_
                 }
             }),
         };
-        let name = method.to_string();
+        let how =
+            [how.key_width.map(|bits| format!("{bits} bits")), how.stored.map(|s| s.name().into())];
+        let name = [Some(method.to_string())].into_iter().chain(how).flatten().collect::<Vec<_>>();
+        let name = name.join(" ");
         Contender { name, ours: true, question, asked, index: built, finds: Finds::Rows, run }
     })
     .collect()
+}
+
+/// What our planner chooses for these rows.
+fn planned(data: &Data, radius: u32) -> (Method, Build) {
+    let batch = data.queries.len();
+    let task = Task { radius, batch, queries: None, memory: None, recall: 1.0 };
+    let costs = Costs::measure().expect("a kernel");
+    let sample = Sample::of(&data.rows).expect(SUITS);
+    let tables = |plan: Plan| match plan.index {
+        Choice::Tables(method, build) => Some((method, build)),
+        Choice::Scan => None,
+    };
+    plans(&costs, &sample, &task).into_iter().find_map(tables).expect("tables of some kind")
 }
 
 /// Multi-index hashing of mih-rs. Its radius is inclusive.

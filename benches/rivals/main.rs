@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rivals threshold [--rows 1000000] [--queries 200000] [--radius 3] [--seed 1] [--uniform] [--repeats 3]
-//!     [--methods multi-2x3,multi-2x4] [--mih-blocks auto,4] [--gaoya-blocks 6] [--gaoya-rows 1000000]
+//!     [--methods auto,multi-2x3,multi-2x4] [--mih-blocks auto,4] [--gaoya-blocks 6] [--gaoya-rows 1000000]
 //! rivals data [--rows 1000000] [--queries 200000] [--seed 1] [--uniform] [--to .]
 //! ```
 

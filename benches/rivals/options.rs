@@ -10,7 +10,8 @@ pub(crate) struct Options {
     pub(crate) uniform: bool,
     pub(crate) radius: u32,
     pub(crate) repeats: usize,
-    pub(crate) methods: Vec<Method>,
+    /// `None` is our planner's choice.
+    pub(crate) methods: Vec<Option<Method>>,
     /// `None` is mih-rs's own choice.
     pub(crate) mih_blocks: Vec<Option<usize>>,
     pub(crate) gaoya_blocks: Vec<usize>,
@@ -30,7 +31,10 @@ impl Options {
             value(name).unwrap_or(default).split(',').filter(|item: &&str| !item.is_empty())
         };
         let radius = value("--radius").map_or(3, number);
-        let method = |text: &str| text.parse().unwrap_or_else(|error| panic!("{error}"));
+        let method = |text: &str| {
+            let parse = || text.parse().unwrap_or_else(|error| panic!("{error}"));
+            (text != "auto").then(parse)
+        };
         // Two blocks make a key: one is ten times slower at 1M rows, three are slower, too, and take 2.7 times the memory.
         let gaoya_blocks = (radius + 3).to_string();
         Options {
@@ -40,7 +44,7 @@ impl Options {
             uniform: args.iter().any(|arg| arg == "--uniform"),
             radius: radius as u32,
             repeats: value("--repeats").map_or(3, number),
-            methods: list("--methods", "multi-2x3,multi-2x4").map(method).collect(),
+            methods: list("--methods", "auto,multi-2x3,multi-2x4").map(method).collect(),
             mih_blocks: list("--mih-blocks", "auto,4")
                 .map(|blocks| (blocks != "auto").then(|| number(blocks)))
                 .collect(),

@@ -3,6 +3,7 @@
 mod blocks;
 mod composition;
 mod multi;
+mod permuted;
 mod pieces;
 mod psm;
 mod random;
@@ -11,6 +12,7 @@ mod tables;
 
 pub(crate) use composition::Step;
 pub use composition::{Composition, Method};
+pub use permuted::{Permuted, PermutedMethod};
 pub use scan::Scan;
 pub use tables::{Build, Tables};
 

@@ -112,10 +112,12 @@ impl Fields {
     /// The bits of a row, the first leading. There are at most 64 of them.
     #[inline(always)]
     pub(crate) fn take(&self, row: &[u64]) -> u64 {
-        // Most keys are one or two stretches of bits: these are worth a way of their own.
+        // Most keys are a few stretches of bits: these are worth a way of their own.
+        let join = |high: u64, low: Field| high << low.width | low.take(row);
         match self.0[..] {
             [a] => a.take(row),
-            [a, b] => a.take(row) << b.width | b.take(row),
+            [a, b] => join(a.take(row), b),
+            [a, b, c] => join(join(a.take(row), b), c),
             _ => self.take_all(row),
         }
     }

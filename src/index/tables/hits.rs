@@ -18,6 +18,8 @@ pub(super) struct Hits {
     /// Queries that need no more: a bit for each.
     done: u64,
     matches: Vec<Match>,
+    /// Where to look for the numbers of matches.
+    wanted: Vec<Stretch>,
     near: Vec<Near>,
     pairs: Vec<Pair>,
     near_pairs: Vec<(u32, u32)>,
@@ -171,24 +173,11 @@ impl Hits {
 
     /// Stage 4: which documents have these signatures?
     pub(super) fn resolve(&mut self, search: &Search<'_>) {
-        let leading = &search.tables[0];
-        let key = |word: u64| leading.table.fields.take_word(word) as u32;
-        for matched in &self.matches {
-            if let Place::Word { word, number: None } = matched.place {
-                prefetch(leading.offsets, key(word) as usize);
-            }
-        }
-        for matched in &self.matches {
-            if let Place::Word { word, number: None } = matched.place {
-                let (start, end) = leading.rows_of(key(word));
-                leading.prefetch_rows(start, end);
-            }
-        }
+        self.number(search);
         let firsts = search.index.firsts.as_slice();
-        for matched in &mut self.matches {
-            if let Place::Word { word, number } = &mut matched.place {
-                *number = number.or_else(|| leading.number_of(*word));
-                prefetch(firsts, number.map_or(0, |number| number as usize));
+        for matched in &self.matches {
+            if let Place::Word { number: Some(number), .. } = matched.place {
+                prefetch(firsts, number as usize);
             }
         }
         for matched in self.matches.drain(..) {
@@ -201,6 +190,44 @@ impl Hits {
             let neighbor = |row| (matched.query, Neighbor { row, distance: matched.distance });
             let wanted = if search.first { 1 } else { usize::MAX };
             self.found.extend(search.index.copies.rows(first).take(wanted).map(neighbor));
+        }
+    }
+
+    /// Looks signatures up in the first table: its rows are in their order, so a row's place there is its number.
+    fn number(&mut self, search: &Search<'_>) {
+        let leading = &search.tables[0];
+        let key = |word: u64| leading.table.fields.take_word(word) as u32;
+        let unknown = |(tag, matched): (usize, &Match)| match matched.place {
+            Place::Word { word, number: None } => Some((tag as u32, word)),
+            _ => None,
+        };
+        for (_, word) in self.matches.iter().enumerate().filter_map(unknown) {
+            prefetch(leading.offsets, key(word) as usize);
+        }
+        self.wanted.clear();
+        for (tag, word) in self.matches.iter().enumerate().filter_map(unknown) {
+            let (start, end) = leading.rows_of(key(word));
+            leading.prefetch_rows(start, end);
+            let query = leading.compare(&[word]);
+            self.wanted.push(Stretch { query, start, end, allowed: 0, tag });
+        }
+        self.near.clear();
+        match leading.rows {
+            RowsView::Whole(words) => {
+                search.index.kernel.check_whole(&self.wanted, words, &mut self.near);
+            }
+            RowsView::Split(low, _) => {
+                search.index.kernel.check_halves(&self.wanted, low, &mut self.near);
+            }
+            RowsView::Numbers(_) => {}
+        }
+        for near in &self.near {
+            let tag = self.wanted[near.stretch as usize].tag as usize;
+            if let Place::Word { word, number } = &mut self.matches[tag].place
+                && leading.is_row(near.row, *word)
+            {
+                *number = Some(near.row);
+            }
         }
     }
 

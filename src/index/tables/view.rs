@@ -83,18 +83,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Which row of this table has the signature: only the first table is asked, in which rows are in order.
-    pub(super) fn number_of(&self, word: u64) -> Option<u32> {
-        let (start, end) = self.rows_of(self.table.fields.take_word(word) as u32);
-        let mut rows = start..end;
+    /// Whether a row has the signature, of which the first bits are known to agree.
+    #[inline(always)]
+    pub(super) fn is_row(&self, row: u32, word: u64) -> bool {
         match self.rows {
-            RowsView::Whole(words) => rows.find(|&row| words[row as usize] == word),
-            RowsView::Split(low, high) => {
-                let rest = self.table.rest.take_word(word);
-                let (rest_low, rest_high) = (rest as u32, (rest >> 32) as u16);
-                rows.find(|&row| low[row as usize] == rest_low && high[row as usize] == rest_high)
+            RowsView::Split(_, high) => {
+                u64::from(high[row as usize]) == self.table.rest.take_word(word) >> 32
             }
-            RowsView::Numbers(_) => None,
+            RowsView::Whole(_) | RowsView::Numbers(_) => true,
         }
     }
 }
