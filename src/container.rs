@@ -56,38 +56,66 @@ pub(crate) struct ContainerWriter {
     sections: Vec<SectionWriter>,
 }
 
-/// The first section goes straight into the file, the others wait in spool files until it is complete.
+/// A section goes straight into the file if nothing else is written before it is complete, otherwise it waits in a spool
+/// file.
 struct SectionWriter {
     name: &'static str,
     hash: Xxh3Default,
     length: u64,
-    spool: Option<BufWriter<File>>,
+    place: Place,
+}
+
+enum Place {
+    /// In the file, from here on.
+    File {
+        offset: u64,
+    },
+    Spool(BufWriter<File>),
 }
 
 impl ContainerWriter {
     /// Begins a file at `path` with these sections. What is there now stays until [`finish`](Self::finish).
     pub(crate) fn create(path: &Path, kind: &'static str, names: &[&'static str]) -> Result<Self> {
+        let mut writer = ContainerWriter::in_order(path, kind)?;
+        let (first, others) = names.split_first().expect("a file has sections");
+        writer.begin(first)?;
+        for &name in others {
+            let spool = tempfile::tempfile_in(folder_of(path));
+            let spool = spool.map_err(|error| Error::io(path, error))?;
+            let place = Place::Spool(BufWriter::with_capacity(1 << 18, spool));
+            writer.sections.push(SectionWriter::new(name, place));
+        }
+        Ok(writer)
+    }
+
+    /// Begins a file at `path` whose sections are written one after the other: none of them has to wait.
+    pub(crate) fn in_order(path: &Path, kind: &'static str) -> Result<Self> {
         let io = |error| Error::io(path, error);
         let mut file = BufWriter::with_capacity(1 << 20, Partial::create(path).map_err(io)?);
         file.write_all(&[0; ALIGNMENT as usize]).map_err(io)?;
-        let sections = names.iter().enumerate().map(|(i, &name)| {
-            let spool = if i == 0 { None } else { Some(tempfile::tempfile_in(folder_of(path))?) };
-            let spool = spool.map(|file| BufWriter::with_capacity(1 << 18, file));
-            Ok(SectionWriter { name, hash: Xxh3Default::new(), length: 0, spool })
-        });
-        let sections = sections.collect::<std::io::Result<_>>().map_err(io)?;
         let path = path.to_owned();
-        Ok(ContainerWriter { kind, path, file, written: ALIGNMENT, sections })
+        Ok(ContainerWriter { kind, path, file, written: ALIGNMENT, sections: Vec::new() })
     }
 
-    /// Appends to the section that was the `section`th at [`create`](Self::create).
+    /// Begins the next section of a file that is written in order; gives its number.
+    pub(crate) fn begin(&mut self, name: &'static str) -> Result<usize> {
+        self.pad().map_err(|error| Error::io(&self.path, error))?;
+        let place = Place::File { offset: self.written };
+        self.sections.push(SectionWriter::new(name, place));
+        Ok(self.sections.len() - 1)
+    }
+
+    /// Appends to a section: the `section`th at [`create`](Self::create), or the one begun last.
     pub(crate) fn write(&mut self, section: usize, bytes: &[u8]) -> Result<()> {
         let section = &mut self.sections[section];
         section.hash.update(bytes);
         section.length += bytes.len() as u64;
-        let result = match &mut section.spool {
-            Some(spool) => spool.write_all(bytes),
-            None => self.file.write_all(bytes),
+        let result = match &mut section.place {
+            Place::Spool(spool) => spool.write_all(bytes),
+            Place::File { .. } => {
+                self.written += bytes.len() as u64;
+                self.file.write_all(bytes)
+            }
         };
         result.map_err(|error| Error::io(&self.path, error))
     }
@@ -100,15 +128,12 @@ impl ContainerWriter {
 
     fn finish_file(mut self, about: impl Serialize) -> std::io::Result<()> {
         let mut listed = Vec::new();
-        for mut section in std::mem::take(&mut self.sections) {
-            let offset = self.written;
-            if let Some(spool) = section.spool.take() {
-                let mut spool = spool.into_inner()?;
-                spool.seek(SeekFrom::Start(0))?;
-                std::io::copy(&mut BufReader::with_capacity(1 << 20, spool), &mut self.file)?;
-            }
-            self.written += section.length;
+        for section in std::mem::take(&mut self.sections) {
             self.pad()?;
+            let offset = match section.place {
+                Place::File { offset } => offset,
+                Place::Spool(spool) => self.append(spool)?,
+            };
             listed.push(Section {
                 name: section.name.to_owned(),
                 offset,
@@ -116,6 +141,7 @@ impl ContainerWriter {
                 xxh3: format!("{:016x}", section.hash.digest()),
             });
         }
+        self.pad()?;
         let header = Header { kind: self.kind.to_owned(), about, sections: listed };
         let header = serde_json::to_vec(&header)?;
         self.file.write_all(&header)?;
@@ -125,10 +151,26 @@ impl ContainerWriter {
         file.complete()
     }
 
+    /// Moves what waited to the end of the file; gives where it begins.
+    fn append(&mut self, spool: BufWriter<File>) -> std::io::Result<u64> {
+        let offset = self.written;
+        let mut spool = spool.into_inner()?;
+        spool.seek(SeekFrom::Start(0))?;
+        let mut spool = BufReader::with_capacity(1 << 20, spool);
+        self.written += std::io::copy(&mut spool, &mut self.file)?;
+        Ok(offset)
+    }
+
     fn pad(&mut self) -> std::io::Result<()> {
         let padding = self.written.next_multiple_of(ALIGNMENT) - self.written;
         self.written += padding;
         self.file.write_all(&[0; ALIGNMENT as usize][..padding as usize])
+    }
+}
+
+impl SectionWriter {
+    fn new(name: &'static str, place: Place) -> Self {
+        SectionWriter { name, hash: Xxh3Default::new(), length: 0, place }
     }
 }
 
@@ -186,7 +228,10 @@ impl<M: DeserializeOwned> Container<M> {
         let about_kind: Header<serde::de::IgnoredAny> =
             parse_header(&map[header_range.clone()]).map_err(damaged)?;
         if about_kind.kind != kind {
-            return Err(Error::format(path, format!("holds {}, not {kind}", about_kind.kind)));
+            return Err(Error::format(
+                path,
+                format!("is of kind `{}`, not `{kind}`", about_kind.kind),
+            ));
         }
         let header: Header<M> = parse_header(&map[header_range]).map_err(damaged)?;
         let container = Container {
@@ -222,6 +267,27 @@ impl<M: DeserializeOwned> Container<M> {
     /// The bytes of a section, if there is one of that name.
     pub(crate) fn mapped_bytes(&self, name: &str) -> Option<Cells<u8>> {
         Cells::new(self.map.clone(), self.find(name)?)
+    }
+
+    /// The checksum of a section, which is right.
+    pub(crate) fn checksum(&self, name: &str) -> Option<u64> {
+        let section = self.sections.iter().find(|section| section.name == name)?;
+        u64::from_str_radix(&section.xxh3, 16).ok()
+    }
+
+    /// Whether there is a section of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// Where the file is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many bytes the file has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.map.len() as u64
     }
 
     /// A section as cells of a type, which must be `cells` many.

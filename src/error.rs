@@ -100,6 +100,17 @@ pub enum Error {
         problem: String,
     },
 
+    /// An index that was built over other signatures.
+    #[error("{}: belongs to {wanted}, not to {given}", index.display())]
+    OtherSignatures {
+        /// The file of the index.
+        index: PathBuf,
+        /// The signatures that it was built over.
+        wanted: String,
+        /// The signatures that came with it.
+        given: String,
+    },
+
     /// A line of hexadecimal digits that is no signature.
     #[error("`{text}` is not a signature: {problem}")]
     Hex {

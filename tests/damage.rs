@@ -1,11 +1,15 @@
 //! Files from elsewhere and from before: damaged ones are refused or read, never more; those of the first format version are
 //! read for ever.
 
+mod common;
+
 use std::{fs, path::Path};
 
+use common::with_header;
 use lookalike::{
     SignatureFile,
     features::{hash::mix, terms::TermStatistics},
+    index::IndexFile,
 };
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -16,9 +20,10 @@ fn fixture(name: &str) -> Vec<u8> {
 fn open(folder: &Path, name: &str, bytes: &[u8]) {
     let path = folder.join(name);
     fs::write(&path, bytes).unwrap();
-    let error = match name.ends_with(".terms") {
-        true => TermStatistics::open(&path).err(),
-        false => SignatureFile::open(&path).map(|file| touch(&file)).err(),
+    let error = match path.extension().and_then(|suffix| suffix.to_str()) {
+        Some("terms") => TermStatistics::open(&path).err(),
+        Some("idx") => IndexFile::open(&path).err(),
+        _ => SignatureFile::open(&path).map(|file| touch(&file)).err(),
     };
     if let Some(error) = error {
         assert!(error.to_string().contains(name), "{error} does not name {name}");
@@ -35,7 +40,7 @@ fn touch(file: &SignatureFile) {
 #[test]
 fn damaged_files_never_do_worse_than_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["packbits.npy", "v1.hex", "v1.sig", "v1.terms"] {
+    for name in ["packbits.npy", "v1.hex", "v1.sig", "v1.terms", "v1.idx"] {
         let good = fixture(name);
         for round in 0..400 {
             let random = |n: u64| mix(round * 8 + n) as usize;
@@ -82,21 +87,6 @@ fn a_header_that_lies_is_refused() {
     }
     fs::write(&path, with_header(&good, |header| header)).unwrap();
     assert!(SignatureFile::open(&path).is_ok(), "the change itself does no harm");
-}
-
-/// The file with another header, and checksums that fit it.
-fn with_header(file: &[u8], change: impl Fn(String) -> String) -> Vec<u8> {
-    use xxhash_rust::xxh3::xxh3_64;
-    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
-    let (start, length) = (word(16), word(24));
-    let header = change(String::from_utf8(file[start..start + length].to_vec()).unwrap());
-    let mut changed = file[..start].to_vec();
-    changed[24..32].copy_from_slice(&(header.len() as u64).to_le_bytes());
-    changed[32..40].copy_from_slice(&xxh3_64(header.as_bytes()).to_le_bytes());
-    let check = xxh3_64(&changed[..56]);
-    changed[56..64].copy_from_slice(&check.to_le_bytes());
-    changed.extend_from_slice(header.as_bytes());
-    changed
 }
 
 #[test]

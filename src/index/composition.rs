@@ -8,7 +8,7 @@ use super::{blocks, multi, pieces, psm};
 use crate::{
     Error, Result,
     probe::count_within,
-    table::{KeyLayout, WIDEST_KEY},
+    table::{KeyLayout, Stored, WIDEST_KEY},
 };
 
 /// A method with its numbers. Written as in `pieces-4`, `blocks-5-2`, `multi-3`, `multi-2x4`, `psm-1-23`.
@@ -117,6 +117,22 @@ impl Composition {
     /// The key of each table.
     pub fn layouts(&self) -> &[KeyLayout] {
         &self.layouts
+    }
+
+    /// How many bits the widest key has.
+    pub fn key_width(&self) -> u32 {
+        self.layouts.iter().map(KeyLayout::width).max().unwrap_or(0)
+    }
+
+    /// How much memory the tables of so many distinct signatures take.
+    pub fn bytes(&self, rows: usize, stored: Stored) -> u64 {
+        let offsets = self.layouts.iter().map(|layout| 4 << layout.width());
+        self.layouts.len() as u64 * rows as u64 * stored.bytes() + offsets.sum::<u64>()
+    }
+
+    /// The largest radius within which every row is found.
+    pub fn guarantee(&self) -> u32 {
+        (0..=self.bits).take_while(|&radius| self.is_exact(radius)).last().unwrap_or(0)
     }
 
     /// Whether every row within the radius is found.

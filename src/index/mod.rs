@@ -14,7 +14,7 @@ pub(crate) use composition::Step;
 pub use composition::{Composition, Method};
 pub use permuted::{Permuted, PermutedMethod};
 pub use scan::Scan;
-pub use tables::{Build, Tables};
+pub use tables::{Build, IndexFile, Tables};
 
 use crate::{Error, Result, Signatures};
 

@@ -103,9 +103,10 @@ impl SignatureFile {
             return Err(container.damaged("margins", "does not have a byte for each bit"));
         }
         let has_passages = container.mapped_bytes("passages").is_some();
+        let (words, checksum) =
+            (container.cells("signatures", words)?, container.checksum("signatures"));
         Ok(SignatureFile {
-            signatures: Signatures::from_mapped(bits, container.cells("signatures", words)?)
-                .map_err(damaged)?,
+            signatures: Signatures::from_mapped(bits, words, checksum).map_err(damaged)?,
             recipe: about.recipe.clone(),
             unsigned: about.unsigned,
             ids: Strings::open(&container, "ids", rows)?,

@@ -1,5 +1,7 @@
 //! Many signatures of one width, row after row.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::{Signature, check_width, check_words, words_for};
 use crate::{Error, Result, mapped::Cells};
 
@@ -8,6 +10,8 @@ use crate::{Error, Result, mapped::Cells};
 pub struct Signatures {
     bits: u32,
     words: Words,
+    /// That of the file which they come from, if it has one.
+    checksum: Option<u64>,
 }
 
 /// Where the words are: ours, or a file's.
@@ -26,7 +30,7 @@ impl Signatures {
     /// Rows of `bits` bits from their words, row after row.
     pub fn from_words(bits: u32, words: Vec<u64>) -> Result<Self> {
         check_words(bits, &words)?;
-        Ok(Signatures { bits, words: Words::Owned(words) })
+        Ok(Signatures { bits, words: Words::Owned(words), checksum: None })
     }
 
     /// Rows of `bits` bits from their bytes, row after row, leading byte first.
@@ -41,18 +45,24 @@ impl Signatures {
         Signatures::from_words(bits, words)
     }
 
-    pub(crate) fn from_mapped(bits: u32, words: Cells<u64>) -> Result<Self> {
+    pub(crate) fn from_mapped(bits: u32, words: Cells<u64>, checksum: Option<u64>) -> Result<Self> {
         check_words(bits, words.as_slice())?;
-        Ok(Signatures { bits, words: Words::Mapped(words) })
+        Ok(Signatures { bits, words: Words::Mapped(words), checksum })
     }
 
     /// The same rows, moved into huge pages where the system has them: worth the copy if they are scanned often, as
     /// long walks through memory then cross fewer pages.
     pub fn in_huge_pages(self) -> Self {
         match Cells::copy_of(self.words()) {
-            Ok(words) => Signatures { bits: self.bits, words: Words::Mapped(words) },
+            Ok(words) => Signatures { words: Words::Mapped(words), ..self },
             Err(_) => self,
         }
+    }
+
+    /// XXH3-64 of the words as our files have them: by this an index knows its signatures again. Those of a file of ours
+    /// have it from there.
+    pub fn checksum(&self) -> u64 {
+        self.checksum.unwrap_or_else(|| xxh3_64(bytemuck::cast_slice(self.words())))
     }
 
     /// The width in bits.
@@ -118,6 +128,7 @@ impl Signatures {
     }
 
     fn push_words(&mut self, words: &[u64]) {
+        self.checksum = None;
         if let Words::Mapped(mapped) = &self.words {
             self.words = Words::Owned(mapped.as_slice().to_vec());
         }
@@ -129,6 +140,6 @@ impl Signatures {
 
 impl From<Signature> for Signatures {
     fn from(signature: Signature) -> Self {
-        Signatures { bits: signature.bits, words: Words::Owned(signature.words) }
+        Signatures { bits: signature.bits, words: Words::Owned(signature.words), checksum: None }
     }
 }

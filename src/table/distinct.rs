@@ -128,6 +128,17 @@ impl Copies {
         })
     }
 
+    /// How many rows are copies of an earlier one, or nothing if some row leads to none or back.
+    pub(crate) fn links(&self) -> Option<usize> {
+        let next = self.0.as_ref().map_or(&[][..], Cells::as_slice);
+        let leads = |(row, &next_row): (usize, &u32)| match next_row as usize {
+            _ if next_row == LAST => Some(0),
+            to if row < to && to < next.len() => Some(1),
+            _ => None,
+        };
+        next.par_iter().enumerate().map(leads).sum()
+    }
+
     /// How much memory they take.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |next| size_of_val(next.as_slice()) as u64)

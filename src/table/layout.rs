@@ -52,14 +52,6 @@ impl KeyLayout {
         self.ranges.len() <= 1 && self.ranges.first().is_none_or(|range| range.start == 0)
     }
 
-    /// Whether all bits are within the width of a signature and none comes twice.
-    pub(crate) fn fits(&self, bits: u32) -> bool {
-        let mut ranges: Vec<_> = self.ranges.iter().map(|range| (range.start, range.end)).collect();
-        ranges.sort_unstable();
-        let apart = ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-        apart && ranges.iter().all(|&(start, end)| start < end && end <= bits)
-    }
-
     /// The bits that are not in the key, in order: what is left to store of a row whose key is known.
     pub(crate) fn rest(&self, bits: u32) -> KeyLayout {
         let mut taken = self.ranges.clone();
@@ -172,8 +164,6 @@ mod tests {
     #[test]
     fn a_key_may_cross_words() {
         let layout = KeyLayout::new([60..70, 127..128]);
-        assert!(layout.fits(128) && !layout.fits(127));
-        assert!(!KeyLayout { ranges: vec![0..8, 4..12] }.fits(64));
         assert_eq!(layout.fields().take(&[0b1010, 0b11_0011 << 58 | 1]), 0b101_0110_0111);
     }
 }

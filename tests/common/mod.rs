@@ -1,9 +1,10 @@
-//! Signatures to test with: uniform, skewed, and near-copies of others.
+//! Signatures to test with: uniform, skewed, and near-copies of others. Files with other things in them.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::ops::Range;
 
 use lookalike::Signatures;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A small generator of numbers (splitmix64).
 pub(crate) struct Random(u64);
@@ -125,4 +126,40 @@ pub(crate) fn voted(
     }
     let signatures = |words| Signatures::from_words(64, words).unwrap();
     (signatures(stored), signatures(asked), margins)
+}
+
+/// The file with another header, and checksums that fit it.
+pub(crate) fn with_header(file: &[u8], change: impl FnOnce(String) -> String) -> Vec<u8> {
+    let header = header_range(file);
+    let text = change(String::from_utf8(file[header.clone()].to_vec()).unwrap());
+    let mut changed = file[..header.start].to_vec();
+    changed[24..32].copy_from_slice(&(text.len() as u64).to_le_bytes());
+    changed[32..40].copy_from_slice(&xxh3_64(text.as_bytes()).to_le_bytes());
+    let check = xxh3_64(&changed[..56]);
+    changed[56..64].copy_from_slice(&check.to_le_bytes());
+    changed.extend_from_slice(text.as_bytes());
+    changed
+}
+
+/// The file with another section, and checksums that fit it; nothing if it has no such section.
+pub(crate) fn with_section(
+    file: &[u8],
+    name: &str,
+    change: impl FnOnce(&mut [u8]),
+) -> Option<Vec<u8>> {
+    let header: serde_json::Value = serde_json::from_slice(&file[header_range(file)]).unwrap();
+    let sections = header["sections"].as_array().unwrap();
+    let section = sections.iter().find(|section| section["name"] == name)?;
+    let number = |of: &str| section[of].as_u64().unwrap() as usize;
+    let range = number("offset")..number("offset") + number("length");
+    let mut changed = file.to_vec();
+    change(&mut changed[range.clone()]);
+    let new = format!("{:016x}", xxh3_64(&changed[range]));
+    let old = section["xxh3"].as_str().unwrap();
+    Some(with_header(&changed, |header| header.replace(old, &new)))
+}
+
+fn header_range(file: &[u8]) -> Range<usize> {
+    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    word(16)..word(16) + word(24)
 }

@@ -1,10 +1,13 @@
 //! Tables: every composition of tables and probes, built and searched by the same code.
 
 mod engine;
+mod file;
 mod hits;
 mod looks;
 mod recall;
 mod view;
+
+pub use file::IndexFile;
 
 use std::{
     ops::Range,
@@ -114,8 +117,7 @@ impl<'a> Tables<'a> {
 
     /// The largest radius within which every row is found.
     pub fn guarantee(&self) -> u32 {
-        let radii = 0..=self.rows.bits();
-        radii.take_while(|&radius| self.composition.is_exact(radius)).last().unwrap_or(0)
+        self.composition.guarantee()
     }
 
     fn ask(
