@@ -1,6 +1,6 @@
 //! Searcher: a signature file and an index over it; queries in, hits with ids out.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use crate::{
     Result, SignatureFile,
@@ -33,17 +33,24 @@ pub struct Hit<'a> {
     pub payload: Option<Cow<'a, str>>,
 }
 
+/// Any index, over rows that live as long.
+pub type AnyIndex<'a> = Box<dyn Index + Send + Sync + 'a>;
+
 /// Answers questions about one signature file.
-#[derive(Debug)]
 pub struct Searcher<'a> {
     file: &'a SignatureFile,
-    index: Scan<'a>,
+    index: AnyIndex<'a>,
 }
 
 impl<'a> Searcher<'a> {
     /// A searcher that scans every row.
     pub fn new(file: &'a SignatureFile) -> Result<Self> {
-        Ok(Searcher { file, index: Scan::new(file.signatures())? })
+        Ok(Searcher::with_index(file, Box::new(Scan::new(file.signatures())?)))
+    }
+
+    /// A searcher that asks an index, which must be one over the signatures of the file.
+    pub fn with_index(file: &'a SignatureFile, index: AnyIndex<'a>) -> Self {
+        Searcher { file, index }
     }
 
     /// Asks the question about each query; a hit is made of each neighbor with [`hit`](Self::hit).
@@ -70,5 +77,11 @@ impl<'a> Searcher<'a> {
             passage: self.file.passage(row),
             payload: self.file.payload(row),
         }
+    }
+}
+
+impl fmt::Debug for Searcher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Searcher").field("file", self.file).finish_non_exhaustive()
     }
 }
