@@ -2,7 +2,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use lookalike::Error;
+use lookalike::{Error, sigfile::suffix_of};
 
 use crate::{
     input::{BadRecord, InputError},
@@ -73,6 +73,18 @@ fn hint_of_engine(error: &Error) -> Option<&'static str> {
             "make them with `lookalike terms INPUT... --recipe R -o FILE` and say `--terms FILE`",
         ),
         Error::Recipe { .. } => Some("`lookalike recipe text` prints a recipe file to start from"),
+        Error::OtherSignatures { .. } => Some(
+            "the signatures have changed since: build it again with `lookalike build FILE.sig -o FILE.idx`",
+        ),
+        Error::Method { .. } => {
+            Some("leave the numbers out, as in `--index multi`, to get some that suit")
+        }
+        Error::Memory { .. } => {
+            Some("`--memory` asks for a smaller index; a scan (`--index scan`) needs none")
+        }
+        Error::Damaged { path, .. } if suffix_of(path).as_deref() == Some("idx") => {
+            Some("make it again with `lookalike build`")
+        }
         Error::Damaged { .. } => Some("make it again with `lookalike sign` or `lookalike terms`"),
         _ => None,
     }

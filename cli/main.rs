@@ -6,8 +6,10 @@
 mod commands;
 mod costs;
 mod failure;
+mod index;
 mod input;
 mod output;
+mod size;
 
 use std::process::ExitCode;
 

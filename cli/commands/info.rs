@@ -3,27 +3,30 @@
 use std::{collections::HashSet, path::PathBuf};
 
 use clap::Args;
-use lookalike::{Recipe, SignatureFile, features::terms::TermStatistics};
+use lookalike::{Recipe, SignatureFile, features::terms::TermStatistics, index::IndexFile};
 use serde_json::{Map, Value, json};
 
 use super::{Global, Outcome};
 use crate::output::{open_signatures, print};
 
-/// Tell what is in a file of signatures or term statistics
+/// Tell what is in a file of signatures or term statistics, or what an index is
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  lookalike info news.sig\n  lookalike info codes.npy --format json"
 )]
 pub(crate) struct Info {
-    /// A .sig, .npy, .hex or .parquet file of signatures, or a file from `lookalike terms`
+    /// A .sig, .npy, .hex or .parquet file of signatures, an index (.idx), or a file from `lookalike terms`
     file: PathBuf,
 }
 
 impl Info {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        let facts = match TermStatistics::is_in(&self.file) {
-            true => about_terms(&TermStatistics::open(&self.file)?),
-            false => about_signatures(&open_signatures(&self.file)?),
+        let facts = if TermStatistics::is_in(&self.file) {
+            about_terms(&TermStatistics::open(&self.file)?)
+        } else if IndexFile::is_in(&self.file) {
+            about_index(&IndexFile::open(&self.file)?)
+        } else {
+            about_signatures(&open_signatures(&self.file)?)
         };
         if global.json() {
             print(Value::Object(facts))?;
@@ -54,6 +57,23 @@ fn about_terms(terms: &TermStatistics) -> Map<String, Value> {
         "occurrences": totals.occurrences,
         "distinct": totals.distinct,
         "fingerprint": terms.fingerprint(),
+    }))
+}
+
+fn about_index(index: &IndexFile) -> Map<String, Value> {
+    let composition = index.composition();
+    facts(json!({
+        "kind": "index",
+        "method": composition.method(),
+        "rows": index.rows(),
+        "distinct": index.distinct(),
+        "bits": index.bits(),
+        "tables": composition.layouts().len(),
+        "key_bits": composition.key_width(),
+        "stored": index.stored(),
+        "exact_within": composition.guarantee(),
+        "bytes": index.bytes(),
+        "signatures": index.signatures_name(),
     }))
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each: its flags, and what it does.
 
+mod build;
 mod compare;
 mod completions;
 mod convert;
@@ -60,6 +61,7 @@ pub(crate) enum Format {
 enum Command {
     Sign(sign::Sign),
     Terms(terms::Terms),
+    Build(build::Build),
     Search(Box<search::Search>),
     Compare(compare::Compare),
     Info(info::Info),
@@ -99,6 +101,7 @@ impl Cli {
         match self.command {
             Command::Sign(command) => command.run(global),
             Command::Terms(command) => command.run(global),
+            Command::Build(command) => command.run(global),
             Command::Search(command) => command.run(global),
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),

@@ -1,23 +1,27 @@
 //! `lookalike search`.
 
+mod ready;
+
 use std::{
     io::{BufWriter, Write},
     num::NonZeroUsize,
     ops::Range,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use lookalike::{
     Document, Signature, SignatureFile, Signatures, Signer,
-    index::{Answers, Promise},
+    index::{self, Answers, Promise},
     recipe::{Scratch, Signed},
     search::{Hit, Question, Searcher},
     sigfile::{hex::escape, suffix_of},
 };
 use serde_json::{Value, json};
 
+use self::ready::{IndexArgs, Opened, Ready, seconds};
 use super::{
     Global, Outcome,
     recipe::{TermsArg, signer},
@@ -25,13 +29,10 @@ use super::{
 use crate::{
     failure::hinted,
     input::{BadRecord, ReadArgs, Record, Sources},
-    output::{Reading, counted, open_signatures, say},
+    output::{Reading, counted, say, tell},
 };
 
-/// Queries asked at a time: enough to share each pass over memory.
-const BATCH: usize = 256;
-
-/// Find the documents of a signature file that look like a query
+/// Find the documents of a signature file, or of an index over one, that look like a query
 ///
 /// The radius is inclusive: 3 finds what is at most 3 bits away. Without --radius and --nearest, the ten nearest are
 /// shown. Text output has a line for each hit, with tabs between: the query (with --queries), the distance, the id, the
@@ -44,9 +45,11 @@ Examples:
   lookalike search news.sig --text \"the harbour reopened on Monday\" --nearest 5
   lookalike search news.sig --id news.jsonl:17 --radius 60
   lookalike search codes.npy --signature 8f00c35a9d1e77b2 --radius 3 --first
-  lookalike search crawl.sig --queries new.jsonl --radius 3 --format json")]
+  lookalike search crawl.sig --queries new.jsonl --radius 3 --format json
+  lookalike search crawl.idx --queries new.jsonl --radius 3 --explain
+  lookalike search crawl.sig --queries new.jsonl --radius 3 --index psm-1-23 --recall 0.9")]
 pub(crate) struct Search {
-    /// The signatures to search: .sig, .npy, .hex or .parquet
+    /// The signatures to search: .sig, .npy, .hex or .parquet; or an index over them: .idx
     file: PathBuf,
 
     /// The query is this text
@@ -81,9 +84,8 @@ pub(crate) struct Search {
     #[arg(long, short = 'k', value_name = "K", help_heading = "Question")]
     nearest: Option<NonZeroUsize>,
 
-    /// How to search: `scan` compares with every row and is always exact
-    #[arg(long, value_enum, default_value_t = IndexKind::Auto)]
-    index: IndexKind,
+    #[command(flatten)]
+    index: IndexArgs,
 
     #[command(flatten)]
     terms: TermsArg,
@@ -92,18 +94,11 @@ pub(crate) struct Search {
     read: ReadArgs,
 }
 
-/// The ways to search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum IndexKind {
-    /// The best for the question
-    Auto,
-    /// Every row against every query
-    Scan,
-}
-
 /// Queries with the names that the answers call them by.
 struct Queries {
     signatures: Signatures,
+    /// Those of all queries, or of none.
+    margins: Vec<u8>,
     names: Vec<QueryName>,
 }
 
@@ -116,20 +111,35 @@ struct QueryName {
 
 impl Queries {
     fn new(bits: u32) -> lookalike::Result<Self> {
-        Ok(Queries { signatures: Signatures::new(bits)?, names: Vec::new() })
+        let signatures = Signatures::new(bits)?;
+        Ok(Queries { signatures, margins: Vec::new(), names: Vec::new() })
     }
 
     fn push(&mut self, id: &str, signed: &Signed) -> lookalike::Result<()> {
         let passage = signed.passage.clone().map(|range| range.start as u64..range.end as u64);
         self.names.push(QueryName { id: id.to_owned(), passage });
+        self.margins.extend(signed.margins.iter().flatten());
         self.signatures.push(&signed.signature)
+    }
+
+    fn push_row(&mut self, file: &SignatureFile, row: usize) -> lookalike::Result<()> {
+        self.names.push(QueryName { id: file.id(row).into_owned(), passage: file.passage(row) });
+        self.margins.extend(file.margins(row).into_iter().flatten());
+        self.signatures.push_row_of(file.signatures(), row)
+    }
+
+    fn as_asked(&self) -> lookalike::Result<index::Queries<'_>> {
+        match self.margins.is_empty() {
+            true => Ok((&self.signatures).into()),
+            false => index::Queries::with_margins(&self.signatures, &self.margins),
+        }
     }
 }
 
 impl Search {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        let file = open_signatures(&self.file)?;
-        let mut session = Session::new(&self, &file, global)?;
+        let opened = Opened::new(&self.file)?;
+        let mut session = Session::new(&self, &opened, global)?;
         let mut outcome = Outcome::Done;
         match &self.queries {
             Some(input) if is_signature_file(input) => session.ask_signatures(Path::new(input))?,
@@ -137,6 +147,9 @@ impl Search {
             None => session.ask_one()?,
         }
         session.out.flush().context("standard output")?;
+        if self.index.explain {
+            session.explain();
+        }
         session.tell(global);
         Ok(match outcome {
             Outcome::Done if session.hits == 0 => Outcome::NothingFound,
@@ -161,7 +174,9 @@ fn is_signature_file(input: &str) -> bool {
 struct Session<'a> {
     search: &'a Search,
     file: &'a SignatureFile,
+    path: &'a Path,
     searcher: Searcher<'a>,
+    ready: About,
     question: Question,
     json: bool,
     out: BufWriter<std::io::StdoutLock<'static>>,
@@ -169,23 +184,75 @@ struct Session<'a> {
     queries: usize,
     unsigned: u64,
     hits: usize,
+    worth: Worth,
+    time: Duration,
+}
+
+/// What there is to know of the index that is asked.
+struct About {
+    takes_margins: bool,
+    batch: usize,
+    lines: Vec<(&'static str, String)>,
+}
+
+/// What all answers together are worth.
+#[derive(Default)]
+struct Worth {
+    found: f64,
+    /// How many there are to be found.
+    there: f64,
+    /// The least that was expected of a batch; nothing if all were exact.
+    least: Option<f32>,
+}
+
+impl Worth {
+    fn add(&mut self, promise: Promise, hits: usize) {
+        let share = match promise {
+            Promise::Exact => 1.0,
+            Promise::Expected { recall } => {
+                self.least = Some(self.least.map_or(recall, |least| least.min(recall)));
+                recall
+            }
+        };
+        self.found += hits as f64;
+        self.there += hits as f64 / f64::from(share);
+    }
+
+    /// The share of the hits that was found, or nothing if it is all of them for sure.
+    fn recall(&self) -> Option<f32> {
+        let least = self.least?;
+        Some(if self.found > 0.0 { (self.found / self.there) as f32 } else { least })
+    }
+
+    fn in_words(&self) -> String {
+        match self.recall() {
+            None => "exact".to_owned(),
+            // Rounded down: 1.00 would say that none is missing.
+            Some(recall) => format!("expected recall {:.2}", (recall * 100.0).floor() / 100.0),
+        }
+    }
 }
 
 impl<'a> Session<'a> {
-    fn new(search: &'a Search, file: &'a SignatureFile, global: &Global) -> anyhow::Result<Self> {
+    fn new(search: &'a Search, opened: &'a Opened, global: &Global) -> anyhow::Result<Self> {
+        let question = search.question();
+        let ready = Ready::new(&search.index, opened, question, global)?;
+        let Ready { index, takes_margins, batch, about } = ready;
         Ok(Session {
             search,
-            file,
-            searcher: match search.index {
-                IndexKind::Auto | IndexKind::Scan => Searcher::new(file)?,
-            },
-            question: search.question(),
+            file: &opened.file,
+            path: &opened.path,
+            searcher: Searcher::with_index(&opened.file, index),
+            ready: About { takes_margins, batch, lines: about },
+            question,
             json: global.json(),
             out: BufWriter::new(std::io::stdout().lock()),
             found: Answers::new(),
             queries: 0,
             unsigned: 0,
             hits: 0,
+            worth: Worth::default(),
+            time: Duration::ZERO,
         })
     }
 
@@ -212,7 +279,7 @@ impl<'a> Session<'a> {
         let all = self.file.signatures();
         let own: Vec<usize> = (0..all.len()).filter(|&row| self.file.id(row) == id).collect();
         if own.is_empty() {
-            let problem = format!("{}: there is no document `{id}`", self.search.file.display());
+            let problem = format!("{}: there is no document `{id}`", self.path.display());
             return Err(hinted(problem, self.likely_id(id)));
         }
         self.question = match self.question {
@@ -223,8 +290,7 @@ impl<'a> Session<'a> {
         };
         let mut queries = Queries::new(all.bits())?;
         for &row in &own {
-            queries.names.push(QueryName { id: id.to_owned(), passage: self.file.passage(row) });
-            queries.signatures.push_row_of(all, row)?;
+            queries.push_row(self.file, row)?;
         }
         self.ask(queries, &own)
     }
@@ -245,12 +311,10 @@ impl<'a> Session<'a> {
             stored.check_same(given)?;
         }
         let rows = queries.signatures().len();
-        for start in (0..rows).step_by(BATCH) {
+        for start in (0..rows).step_by(self.ready.batch) {
             let mut batch = Queries::new(queries.signatures().bits())?;
-            for row in start..rows.min(start + BATCH) {
-                let (id, passage) = (queries.id(row).into_owned(), queries.passage(row));
-                batch.names.push(QueryName { id, passage });
-                batch.signatures.push_row_of(queries.signatures(), row)?;
+            for row in start..rows.min(start + self.ready.batch) {
+                batch.push_row(&queries, row)?;
             }
             self.ask(batch, &[])?;
         }
@@ -269,7 +333,7 @@ impl<'a> Session<'a> {
             reading.note(chunk.documents, chunk.bad)?;
             for (id, signed) in chunk.signed {
                 waiting.push(&id, &signed)?;
-                if waiting.names.len() == BATCH {
+                if waiting.names.len() == self.ready.batch {
                     self.ask(std::mem::replace(&mut waiting, Queries::new(bits)?), &[])?;
                 }
             }
@@ -280,12 +344,13 @@ impl<'a> Session<'a> {
     }
 
     fn signer(&self) -> anyhow::Result<Signer> {
-        let path = self.search.file.display();
+        let path = self.path.display();
         let recipe = self.file.recipe().ok_or_else(|| {
             let problem = format!("{path} does not say how its signatures were made, so a text cannot be compared");
             hinted(problem, "give the query as `--signature HEX`, or as a .sig, .npy or .hex file to `--queries`")
         })?;
-        signer(recipe.clone(), self.search.terms.terms.as_deref())
+        let signer = signer(recipe.clone(), self.search.terms.terms.as_deref())?;
+        Ok(if self.ready.takes_margins { signer.with_margins() } else { signer })
     }
 
     /// Adds the signatures of a document to the queries: one, or one for each passage.
@@ -305,8 +370,14 @@ impl<'a> Session<'a> {
 
     /// Asks, and writes the hits. The rows of `own` are not to be among them.
     fn ask(&mut self, queries: Queries, own: &[usize]) -> anyhow::Result<()> {
+        if queries.names.is_empty() {
+            return Ok(());
+        }
         let mut found = std::mem::take(&mut self.found);
-        let promise = self.searcher.ask((&queries.signatures).into(), self.question, &mut found)?;
+        let started = Instant::now();
+        let promise = self.searcher.ask(queries.as_asked()?, self.question, &mut found)?;
+        self.time += started.elapsed();
+        let before = self.hits;
         let wanted = match self.search.question() {
             Question::First(_) => 1,
             Question::Nearest(k) => k,
@@ -321,6 +392,7 @@ impl<'a> Session<'a> {
             }
         }
         self.queries += queries.names.len();
+        self.worth.add(promise, self.hits - before);
         self.found = found;
         Ok(())
     }
@@ -342,6 +414,30 @@ impl<'a> Session<'a> {
         writeln!(self.out)
     }
 
+    /// How the search was done.
+    fn explain(&self) {
+        let (queries, time) = (self.queries, self.time.as_secs_f64());
+        let rate = queries as f64 / time.max(1e-9);
+        let asked = counted(queries as u64, "query");
+        let search = format!("{} for {asked}: {rate:.0} queries a second", seconds(self.time));
+        let worth = [("search", search), ("answers", self.worth.in_words())];
+        for (name, text) in self.ready.lines.iter().chain(&worth) {
+            tell(format!("{name:<12} {text}"));
+        }
+    }
+
+    /// Tells if less was found than the user asked for.
+    fn tell_recall(&self, global: &Global) {
+        let wanted = self.search.index.recall.unwrap_or(0.0);
+        if self.worth.recall().is_some_and(|recall| recall < wanted) {
+            say(global, || {
+                format!(
+                    "note: that is less than `--recall {wanted}`: more probes find more, as psm-1-200; `--index multi` finds all"
+                )
+            });
+        }
+    }
+
     /// What was searched and found, and what to try if it was nothing.
     fn tell(&self, global: &Global) {
         let (rows, bits) = (self.file.signatures().len(), self.file.signatures().bits());
@@ -357,8 +453,9 @@ impl<'a> Session<'a> {
         say(global, || {
             let (hits, rows) =
                 (counted(self.hits as u64, "hit"), counted(rows as u64, "signature"));
-            format!("{hits} {asked}{queries} among {rows} (exact)")
+            format!("{hits} {asked}{queries} among {rows} ({})", self.worth.in_words())
         });
+        self.tell_recall(global);
         if self.unsigned > 0 {
             let unsigned = counted(self.unsigned, "query");
             say(global, || format!("not asked, for too few features: {unsigned}"));

@@ -18,6 +18,7 @@ use super::{Global, Outcome, recipe::RecipeArgs};
 use crate::{
     input::{BadRecord, InputArgs, Record, Sources},
     output::{Reading, check_output, counted, print, say},
+    size,
 };
 
 /// Count how often each feature occurs in a collection
@@ -40,9 +41,9 @@ pub(crate) struct Terms {
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Memory for counts, in MB; what does not fit goes to temporary files
-    #[arg(long, value_name = "MB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
-    memory: u32,
+    /// Memory for counts, as 500M or 4G; what does not fit goes to temporary files
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse)]
+    memory: u64,
 }
 
 /// What became of a chunk of input.
@@ -59,8 +60,8 @@ impl Terms {
         let extractor = Extractor::new(&recipe.features)?;
         let sources = Sources::open(&self.input.inputs, &self.input.read, false)?;
         check_output(&self.output, &sources)?;
-        let mut collector =
-            TermCollector::new((self.memory as usize) << 20, folder_of(&self.output));
+        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        let mut collector = TermCollector::new(memory, folder_of(&self.output));
         let mut reading = Reading::new(&sources, self.input.read.on_error, global);
         let work = |records: Vec<Record>| count_records(&extractor, recipe.html, records);
         reading.run(global.threads(), work, |chunk, reading| {

@@ -57,6 +57,16 @@ pub(crate) fn print(text: impl Display) -> anyhow::Result<()> {
 
 /// Refuses to write over what is read, and what is no file.
 pub(crate) fn check_output(path: &Path, sources: &Sources) -> anyhow::Result<()> {
+    check_place(path)?;
+    if sources.reads(path) {
+        let problem = format!("{} is one of the inputs and would be lost", path.display());
+        return Err(hinted(problem, "name another file with `-o`"));
+    }
+    Ok(())
+}
+
+/// Refuses to write where no file can be.
+pub(crate) fn check_place(path: &Path) -> anyhow::Result<()> {
     if path == Path::new("-") {
         let problem = "`-` is standard input; results of this command go to a file";
         return Err(hinted(problem, "name one, as in `-o x.sig`"));
@@ -65,10 +75,6 @@ pub(crate) fn check_output(path: &Path, sources: &Sources) -> anyhow::Result<()>
     if !folder.is_dir() {
         let problem = format!("{}: there is no folder `{}`", path.display(), folder.display());
         return Err(hinted(problem, "make it first, or name another file with `-o`"));
-    }
-    if sources.reads(path) {
-        let problem = format!("{} is one of the inputs and would be lost", path.display());
-        return Err(hinted(problem, "name another file with `-o`"));
     }
     Ok(())
 }

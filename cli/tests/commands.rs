@@ -238,6 +238,26 @@ fn mistakes_are_told_with_the_way_out() {
         ("convert docs.sig docs.txt", ".sig, .npy, .hex or .parquet"),
         ("info examples/README.md", "examples/README.md"),
         ("recipe nobody", "text, web, code"),
+        ("build docs.sig -o docs.npy", "name it `-o docs.idx`"),
+        ("build docs.sig -o no/folder/x.idx", "there is no folder"),
+        ("build docs.sig -o x.idx --index scan", "a scan needs no index file"),
+        (
+            "build docs.sig -o x.idx --index tree",
+            "there are auto, scan, pieces, blocks, multi, psm",
+        ),
+        ("build docs.sig -o x.idx --index multi-2y4", "multi-3 or multi-2x4"),
+        ("build docs.sig -o x.idx --index pieces-300", "hint: leave the numbers out"),
+        ("build docs.sig -o x.idx --index blocks --radius 40", "hint: `multi` is exact"),
+        ("build docs.sig -o x.idx --stored split", "cannot store"),
+        ("build docs.sig -o x.idx --memory 1K", "hint: give it more with `--memory`"),
+        ("build docs.sig -o x.idx --memory lots", "sizes are written as 500M or 4G"),
+        ("build docs.sig -o x.idx --key-bits 40", "40"),
+        ("build examples/docs.jsonl -o x.idx", "sign them first"),
+        ("search docs.sig --text x --index tree --radius 3", "there are auto, scan"),
+        ("search docs.sig --text x --memory 4X --radius 3", "500M or 4G"),
+        ("search docs.sig --text x --recall 1.5 --radius 3", "a number from 0 to 1"),
+        ("search docs.sig --text x --index psm --radius 30", "`--recall 0.9` says"),
+        ("search docs.sig --text x --index multi --memory 1K --radius 3", "fits into 1.0 KB"),
     ] {
         let said = place.expect(2, line);
         assert!(said.err.contains(problem), "lookalike {line}\n{}", said.err);
@@ -257,6 +277,177 @@ fn a_damaged_signature_file_is_not_believed() {
     place.write("docs.sig", &bytes);
     let said = place.expect(2, "search docs.sig --text x -k 1");
     assert!(said.err.contains("section `signatures` does not match its checksum"), "{}", said.err);
+}
+
+/// Whatever the index, the answers are those of the scan, to the byte.
+#[test]
+fn an_index_answers_as_the_scan_does() {
+    let place = signed();
+    place.expect(0, "sign examples/docs.jsonl --recipe web -o web.sig");
+    place.expect(0, "convert web.sig web.npy");
+    for (sig, radius, methods) in [
+        ("docs.sig", 12, &["auto", "multi", "multi-3", "pieces", "blocks", "blocks-14-2"][..]),
+        ("web.sig", 3, &["auto", "multi-2x3", "pieces-4", "blocks"]),
+        ("web.npy", 3, &["auto", "multi-2x4 --stored whole --key-bits 5"]),
+        ("web.sig", 3, &["multi-2x4 --stored split --key-bits 20"]),
+    ] {
+        let ask = |file: &str, more: &str| {
+            let question = format!("--queries {sig} --radius {radius} --format json {more}");
+            let said = place.expect(0, &format!("search {file} {question}"));
+            (said.out, said.err)
+        };
+        let (expected, summary) = ask(sig, "--index scan");
+        assert!(summary.contains("(exact)") && expected.lines().count() > 144);
+        for method in methods {
+            let line = format!("build {sig} -o x.idx --radius {radius} --index {method}");
+            let built = place.expect(0, &line);
+            assert!(built.err.contains("x.idx: "), "{}", built.err);
+            assert!(ask("x.idx", "") == (expected.clone(), summary.clone()), "{method}");
+            assert!(ask("x.idx", "--index scan").0 == expected);
+            if !method.contains(' ') {
+                assert!(ask(sig, &format!("--index {method}")).0 == expected, "{method} in memory");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_index_answers_every_question() {
+    let place = signed();
+    place.expect(0, "build docs.sig -o docs.idx");
+    for question in [
+        "--id 2.10.x/about.md --radius 60",
+        "--id 2.10.x/about.md --nearest 4",
+        "--text \"Pulsar is a messaging system\" -k 3",
+        "--file examples/stories/harbour.txt -k 2",
+    ] {
+        let scan = place.expect(0, &format!("search docs.sig {question}")).out;
+        assert_eq!(place.expect(0, &format!("search docs.idx {question}")).out, scan);
+    }
+    let first = "--id 2.10.x/about.md --radius 256 --first --format json";
+    let first = place.expect(0, &format!("search docs.idx {first}")).out;
+    assert_eq!(json_lines(&first).len(), 1);
+    let explained =
+        place.expect(0, "search docs.idx --id 2.10.x/about.md --radius 60 --explain -q");
+    for word in ["index ", "multi-", "tables ", "probes ", "search ", "queries a second", "exact"] {
+        assert!(explained.err.contains(word), "{word}: {}", explained.err);
+    }
+}
+
+#[test]
+fn an_index_that_may_miss_some_says_so() {
+    let place = Place::new();
+    place.expect(0, "sign examples/docs.jsonl --recipe web --margins -o web.sig");
+    let question = "--queries web.sig --radius 8 --format json";
+    let exact = json_lines(&place.expect(0, &format!("search web.sig {question}")).out).len();
+    for method in ["psm-1-2", "pieces-2"] {
+        let line = format!("search web.sig {question} --index {method}");
+        let said = place.expect(2, &line);
+        assert!(said.err.contains("may miss hits within 8 bits"), "{}", said.err);
+        let said = place.expect(0, &format!("{line} --recall 0.1"));
+        let hits = json_lines(&said.out);
+        assert!(hits.len() <= exact && hits.iter().all(|hit| hit["exact"] == false));
+        let recall = hits[0]["expected_recall"].as_f64().unwrap();
+        assert!((0.1..=1.0).contains(&recall) && said.err.contains("(expected recall 0."));
+        assert!(!said.err.contains("note: "), "{}", said.err);
+        let said = place.expect(0, &format!("{line} --recall 0.999"));
+        assert!(said.err.contains("note: that is less than `--recall 0.999`"), "{}", said.err);
+
+        // An index file that is not enough for the question is passed over, unless it was asked for.
+        place.expect(0, &format!("build web.sig -o web.idx --index {method}"));
+        let said = place.expect(0, &format!("search web.idx {question}"));
+        assert_eq!(json_lines(&said.out).len(), exact);
+        assert!(said.err.contains("so every row is compared"), "{}", said.err);
+        place.expect(2, &format!("search web.idx {question} --index {method}"));
+        place.expect(0, &format!("search web.idx {question} --recall 0.5"));
+        let other = place.expect(2, &format!("search web.idx {question} --index multi"));
+        assert!(other.err.contains(&format!("the index file is {method}")), "{}", other.err);
+    }
+}
+
+/// Margins come with stored rows, with a document's text and with none.
+#[test]
+fn queries_bring_their_margins() {
+    let place = Place::new();
+    place.expect(0, "sign examples/docs.jsonl --recipe web --margins -o with.sig");
+    place.expect(0, "sign examples/docs.jsonl --recipe web -o without.sig");
+    place.expect(0, "build without.sig -o x.idx --index psm-1-3");
+    let ask = |queries: &str| {
+        let line =
+            format!("search x.idx --queries {queries} --radius 8 --recall 0.1 --format json");
+        json_lines(&place.expect(0, &line).out)
+    };
+    let (with, without) = (ask("with.sig"), ask("without.sig"));
+    assert_eq!(with, ask("examples/docs.jsonl"), "a text is signed with its margins");
+    assert_ne!(with, without, "margins change what is looked at");
+    place
+        .expect(0, "search with.sig --id 2.10.x/about.md --radius 20 --index psm-1-4 --recall 0.1");
+}
+
+#[test]
+fn an_index_and_its_signatures_belong_together() {
+    let place = signed();
+    place.expect(0, "build docs.sig -o docs.idx");
+    let info = json_lines(&place.expect(0, "info docs.idx --format json").out).remove(0);
+    assert_eq!(
+        (info["kind"].as_str(), info["signatures"].as_str()),
+        (Some("index"), Some("docs.sig"))
+    );
+    assert_eq!((info["rows"].as_u64(), info["distinct"].as_u64()), (Some(144), Some(109)));
+    let search = "search docs.idx --id 2.10.x/about.md --radius 60";
+    let expected = place.expect(0, search).out;
+
+    // Moved, together or apart.
+    fs::create_dir(place.path("new")).unwrap();
+    fs::rename(place.path("docs.idx"), place.path("new/docs.idx")).unwrap();
+    let moved = search.replace("docs.idx", "new/docs.idx");
+    let said = place.expect(2, &moved);
+    assert!(
+        said.err.contains("new/docs.idx belongs to new/docs.sig, which is not there"),
+        "{}",
+        said.err
+    );
+    fs::copy(place.path("docs.sig"), place.path("new/docs.sig")).unwrap();
+    assert_eq!(place.expect(0, &moved).out, expected);
+    place.expect(0, "build docs.sig -o new/docs.idx");
+    fs::remove_file(place.path("new/docs.sig")).unwrap();
+    assert_eq!(place.expect(0, &moved).out, expected, "found in its old place");
+
+    // Others.
+    place.expect(0, "sign examples/stories -o docs.sig");
+    let said = place.expect(2, &moved);
+    assert!(
+        said.err.contains("belongs to ../docs.sig with 144 signatures of 256 bits"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("not to 3 signatures of 256 bits"), "{}", said.err);
+    assert!(said.err.contains("hint: ") && said.err.contains("lookalike build"), "{}", said.err);
+}
+
+#[test]
+fn a_damaged_index_is_not_believed() {
+    let place = signed();
+    place.expect(0, "build docs.sig -o docs.idx");
+    let good = fs::read(place.path("docs.idx")).unwrap();
+    for (at, problem) in
+        [(200, "section `offsets`"), (good.len() - 9, "a damaged header"), (20, "prelude")]
+    {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        place.write("docs.idx", &bytes);
+        for line in ["search docs.idx --id 2.10.x/about.md -k 1", "info docs.idx"] {
+            let said = place.expect(2, line);
+            assert!(
+                said.err.contains("docs.idx") && !said.err.contains("panicked"),
+                "{}",
+                said.err
+            );
+            assert!(said.err.contains(problem), "{}", said.err);
+        }
+    }
+    let said = place.expect(2, "convert docs.idx docs.npy");
+    assert!(said.err.contains("docs.idx"), "{}", said.err);
 }
 
 #[test]
@@ -356,7 +547,7 @@ fn ids_with_tabs_and_lines_stay_on_theirs() {
 fn help_and_completions_are_there() {
     let place = Place::new();
     for command in
-        ["sign", "terms", "search", "compare", "info", "convert", "recipe", "completions"]
+        ["sign", "terms", "build", "search", "compare", "info", "convert", "recipe", "completions"]
     {
         assert!(place.expect(0, &format!("{command} --help")).out.contains("Usage:"));
     }

@@ -147,6 +147,16 @@ impl Composition {
         }
     }
 
+    /// Whether the margins of queries say what is looked at first.
+    pub fn takes_margins(&self) -> bool {
+        matches!(self.looks, Looks::Around { at_most: Some(_), .. })
+    }
+
+    /// Whether an exact answer would take more keys than there are rows: to look at each row is less, and finds as much.
+    pub fn is_scanned(&self, radius: u32, rows: usize) -> bool {
+        self.is_exact(radius) && self.probes(radius) > rows as u64
+    }
+
     /// What is looked at for a radius.
     pub(crate) fn steps(&self, radius: u32) -> Vec<Step> {
         match &self.looks {

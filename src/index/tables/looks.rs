@@ -13,7 +13,7 @@ pub(super) struct Looking {
     pub(super) radius: u32,
     /// Whether that finds every row within the radius.
     pub(super) exact: bool,
-    /// Whether that would be more keys than there are rows: to look at each row is less, and finds as much.
+    /// Whether that would be more keys than there are rows.
     pub(super) scan: bool,
     pub(super) steps: Vec<Step>,
     flips: Vec<Flips>,
@@ -32,7 +32,7 @@ impl Looking {
     /// What a composition looks up among so many rows.
     pub(super) fn new(composition: &Composition, radius: u32, rows: usize) -> Self {
         let exact = composition.is_exact(radius);
-        let scan = exact && composition.probes(radius) > rows as u64;
+        let scan = composition.is_scanned(radius, rows);
         let steps = if scan { Vec::new() } else { composition.steps(radius) };
         let flips = steps.iter().map(|step| Flips::of(composition, step)).collect();
         Looking { radius, exact, scan, steps, flips }

@@ -1,0 +1,162 @@
+//! `lookalike build`.
+
+use std::{fs, path::PathBuf, time::Instant};
+
+use clap::{Args, ValueEnum};
+use lookalike::{
+    SignatureFile,
+    index::{Method, Tables},
+    sigfile::suffix_of,
+    table::{self, WIDEST_KEY},
+};
+use serde_json::json;
+
+use super::{Global, Outcome};
+use crate::{
+    failure::hinted,
+    index::{Choice, Task, Wanted, choose},
+    output::{check_place, counted, open_signatures, print, say},
+    size,
+};
+
+/// Build an index over a signature file, for searches that do not compare with every row
+///
+/// The index is a file of its own that `lookalike search` takes in place of the signatures. It holds tables, not
+/// documents: keep the signature file, in its place or beside the index.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike build news.sig -o news.idx
+  lookalike build crawl.sig -o crawl.idx --radius 3 --memory 8G
+  lookalike build crawl.sig -o crawl.idx --index blocks-5-2 --stored split")]
+pub(crate) struct Build {
+    /// The signatures: .sig, .npy, .hex or .parquet
+    file: PathBuf,
+
+    /// The index file to write; it appears when it is complete
+    #[arg(long, short, value_name = "FILE.idx")]
+    output: PathBuf,
+
+    /// The method: pieces, blocks, multi or psm, or with its numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23
+    #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true)]
+    index: Wanted,
+
+    /// The radius that it is built for; 3 of 64 bits in proportion if not said
+    #[arg(long, short, value_name = "BITS")]
+    radius: Option<u32>,
+
+    /// The most that the index may take, as 500M or 4G: smaller ones are slower
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
+
+    /// The most bits of a key; what suits the number of rows if not said
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(0..=i64::from(WIDEST_KEY)))]
+    key_bits: Option<u32>,
+
+    /// What tables have of each signature of up to 64 bits
+    #[arg(long, value_enum)]
+    stored: Option<Stored>,
+}
+
+/// What tables have of each signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Stored {
+    /// All of it: 8 bytes
+    Whole,
+    /// What its key does not say: 6 bytes
+    Split,
+}
+
+impl Build {
+    pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
+        self.check_output()?;
+        let file = open_signatures(&self.file)?;
+        let started = Instant::now();
+        let (method, build) = match choose(self.index, &self.task(&file))? {
+            Choice::Tables(method, build) => (method, build),
+            Choice::Scan => {
+                let problem = "a scan needs no index file";
+                return Err(hinted(problem, "`lookalike search FILE.sig --index scan` is all"));
+            }
+        };
+        let tables = Tables::build(file.signatures(), method, build)?;
+        let built = started.elapsed().as_secs_f64();
+        tables.save(&self.output, Some(&self.file))?;
+        if global.json() {
+            print(self.summary(&tables, &file))?;
+        }
+        say(global, || {
+            let time = if built < 1.0 { String::new() } else { format!("\nbuilt in {built:.1} s") };
+            self.line(&tables, &file) + &time
+        });
+        Ok(Outcome::Done)
+    }
+
+    fn task(&self, file: &SignatureFile) -> Task {
+        let stored = self.stored.map(|stored| match stored {
+            Stored::Whole => table::Stored::Whole,
+            Stored::Split => table::Stored::Split,
+        });
+        Task {
+            bits: file.signatures().bits(),
+            rows: file.signatures().len(),
+            radius: self.radius,
+            memory: self.memory,
+            key_bits: self.key_bits,
+            stored,
+            keep: true,
+        }
+    }
+
+    fn check_output(&self) -> anyhow::Result<()> {
+        check_place(&self.output)?;
+        let path = self.output.display();
+        let suffix = suffix_of(&self.output).unwrap_or_default();
+        let ours = self.output.with_extension("idx");
+        if ["sig", "npy", "hex", "parquet"].contains(&suffix.as_str()) {
+            let problem = format!("{path}: `build` writes an index, not signatures");
+            return Err(hinted(problem, format!("name it `-o {}`", ours.display())));
+        }
+        let same = fs::canonicalize(&self.file).ok() == fs::canonicalize(&self.output).ok();
+        if same && self.output.exists() {
+            let problem = format!("{path} is the input and would be lost");
+            return Err(hinted(problem, "name another file with `-o`"));
+        }
+        Ok(())
+    }
+
+    fn line(&self, tables: &Tables<'_>, file: &SignatureFile) -> String {
+        let (path, bits) = (self.output.display(), file.signatures().bits());
+        let method = tables.composition().method();
+        let count = counted(tables.composition().layouts().len() as u64, "table");
+        let rows = counted(file.signatures().len() as u64, "signature");
+        let bytes = size::display(tables.bytes() + tables.row_bytes());
+        let exact = exact_within(method, tables.guarantee());
+        format!("{path}: {method} over {rows} of {bits} bits, {count} in {bytes}, {exact}")
+    }
+
+    fn summary(&self, tables: &Tables<'_>, file: &SignatureFile) -> serde_json::Value {
+        let composition = tables.composition();
+        json!({
+            "index": composition.method().to_string(),
+            "rows": file.signatures().len(),
+            "distinct": tables.distinct(),
+            "bits": file.signatures().bits(),
+            "tables": composition.layouts().len(),
+            "key_bits": composition.key_width(),
+            "stored": tables.stored(),
+            "bytes": tables.bytes() + tables.row_bytes(),
+            "exact_within": tables.guarantee(),
+            "output": self.output.display().to_string(),
+        })
+    }
+}
+
+/// Up to which radius answers are exact, in words.
+pub(super) fn exact_within(method: Method, guarantee: u32) -> String {
+    match method {
+        Method::Multi { .. } => "exact for every radius".to_owned(),
+        Method::Psm { .. } if guarantee == 0 => "exact for copies only".to_owned(),
+        _ => format!("exact up to a radius of {guarantee}"),
+    }
+}
