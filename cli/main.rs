@@ -3,6 +3,7 @@
 //! Data goes to standard output, talk and progress to standard error. Exit codes: 0 found or done, 1 nothing found,
 //! 2 error, 3 done but some records were skipped.
 
+mod bench;
 mod commands;
 mod costs;
 mod failure;

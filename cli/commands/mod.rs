@@ -1,5 +1,6 @@
 //! The commands, one file each: its flags, and what it does.
 
+mod bench;
 mod build;
 mod compare;
 mod completions;
@@ -67,6 +68,7 @@ enum Command {
     Info(info::Info),
     Plan(plan::PlanCommand),
     Convert(convert::Convert),
+    Bench(bench::Bench),
     Recipe(recipe::ShowRecipe),
     Completions(completions::Completions),
 }
@@ -107,6 +109,7 @@ impl Cli {
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),
             Command::Convert(command) => command.run(global),
+            Command::Bench(command) => command.run(global),
             Command::Recipe(command) => command.run(global),
             Command::Completions(command) => command.run(),
         }

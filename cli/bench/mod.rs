@@ -1,0 +1,27 @@
+//! The experiments of the PSM thesis (Sood, 2011), measured again beside our own indexes, all in one run.
+//!
+//! `table2` is the whole run: `contenders` says which methods, `subjects` how each is asked, `measure` times them and
+//! `digest` tells what they found. `close` and `lines` look closer at one index, `limit` at the memory, `growth` at
+//! smaller sets. `assemble` makes `results` of it; `report` and `figures` show them, beside what `published` has from
+//! the thesis.
+
+mod assemble;
+mod close;
+mod contenders;
+mod digest;
+mod figures;
+mod growth;
+mod limit;
+mod lines;
+mod measure;
+mod published;
+mod report;
+mod results;
+mod subjects;
+mod table2;
+mod text;
+
+pub(crate) use figures::{growth as growth_figure, weak_bits as weak_bits_figure};
+pub(crate) use report::report;
+pub(crate) use results::Results;
+pub(crate) use table2::{Setup, run};

@@ -1,0 +1,63 @@
+//! `lookalike bench`, at a size that takes no time.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::fs;
+
+use common::Place;
+use serde_json::Value;
+
+#[test]
+fn table2_measures_everything_and_draws_it() {
+    let place = Place::new();
+    let said = place.expect(
+        0,
+        "bench table2 --rows 20000 --queries 500 --repeats 1 --output out --format json --quiet",
+    );
+    assert_eq!(said.err, "");
+    let lines: Vec<Value> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let part = |name: &str| lines.iter().filter(|line| line["part"] == name).collect::<Vec<_>>();
+
+    let methods = part("methods");
+    assert_eq!(methods.len(), 12);
+    for method in &methods {
+        for question in ["all", "first"] {
+            let rate = &method[question];
+            assert!(rate["queries_a_second"].as_f64().unwrap() > 0.0);
+            assert!(rate["recall"].as_f64().unwrap() > 0.9, "{method}");
+            assert!(method["exact"] == false || rate["recall"] == 1.0, "{method}");
+        }
+    }
+    assert_eq!(methods[0]["all"]["times_bphs"], 1.0);
+    assert_eq!(part("agreement")[0]["agree"], true);
+    assert_eq!(part("unbatched").len(), 2);
+    assert_eq!(part("weak_bits").len(), 3);
+    assert_eq!(part("growth").len(), 16);
+    assert_eq!(part("published").len(), 7);
+    assert!(part("limit")[0]["share"].as_f64().unwrap() > 0.0);
+
+    let json: Value =
+        serde_json::from_slice(&fs::read(place.path("out/table2.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&json["workload"]["rows"], &json["workload"]["queries"]),
+        (&20_000.into(), &500.into())
+    );
+    for figure in ["weak-bits.svg", "growth.svg"] {
+        let svg = fs::read_to_string(place.path("out").join(figure)).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("<polyline"), "{figure}");
+    }
+}
+
+#[test]
+fn table2_tells_people_in_tables() {
+    let place = Place::new();
+    let said = place.expect(0, "bench table2 --rows 2000 --queries 50 --repeats 1 --threads 2");
+    for words in
+        ["| BPHS-4 ", "| multi-2x4 ", "Beside Table 2 of the thesis", "no independent evidence"]
+    {
+        assert!(said.out.contains(words), "{words}\n{}", said.out);
+    }
+    place.expect(2, "bench table2 --rows 10");
+}
