@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::partition::Parts;
 use crate::{
     Result, Signatures,
+    hamming::prefetch,
     mapped::{Cells, CellsMut},
     table::no_memory,
 };
@@ -120,12 +121,8 @@ impl Copies {
         Ok(Copies(Some(next.freeze().map_err(no_memory)?)))
     }
 
-    /// The rows from `first` on that have its signature.
-    pub(crate) fn rows(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
-        let next = self.0.as_ref().map_or(&[][..], Cells::as_slice);
-        std::iter::successors(Some(first), move |&row| {
-            next.get(row as usize).copied().filter(|&next| next != LAST)
-        })
+    pub(crate) fn view(&self) -> CopiesView<'_> {
+        CopiesView(self.0.as_ref().map_or(&[], Cells::as_slice))
     }
 
     /// How many rows are copies of an earlier one, or nothing if some row leads to none or back.
@@ -142,5 +139,25 @@ impl Copies {
     /// How much memory they take.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |next| size_of_val(next.as_slice()) as u64)
+    }
+}
+
+/// The cells of copies, for the inner loops.
+#[derive(Clone, Copy)]
+pub(crate) struct CopiesView<'a>(&'a [u32]);
+
+impl<'a> CopiesView<'a> {
+    /// Asks for what comes after a row.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, row: u32) {
+        prefetch(self.0, row as usize);
+    }
+
+    /// The rows from `first` on that have its signature.
+    #[inline(always)]
+    pub(crate) fn rows(self, first: u32) -> impl Iterator<Item = u32> + use<'a> {
+        std::iter::successors(Some(first), move |&row| {
+            self.0.get(row as usize).copied().filter(|&next| next != LAST)
+        })
     }
 }

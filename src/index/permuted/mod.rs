@@ -151,7 +151,7 @@ impl<'a> Permuted<'a> {
 
     fn all(&self, walker: &mut Walker<'_>, query: &[u64], radius: u32, found: &mut Vec<Neighbor>) {
         for Neighbor { row, distance } in self.matches(walker, query, radius) {
-            found.extend(self.copies.rows(row).map(|row| Neighbor { row, distance }));
+            found.extend(self.copies.view().rows(row).map(|row| Neighbor { row, distance }));
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Permuted<'a> {
                 _ => self.rows.bits(),
             };
             let Some(distance) = self.distance(query, &look, worst) else { continue };
-            for row in self.copies.rows(look.row).take(k) {
+            for row in self.copies.view().rows(look.row).take(k) {
                 best.push((distance, row));
                 // Later copies would lose, too.
                 if best.len() > k && best.pop() == Some((distance, row)) {

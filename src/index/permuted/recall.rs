@@ -193,7 +193,7 @@ impl Permuted<'_> {
 
     fn count_found(&self, walker: &mut Walker<'_>, query: &[u64], pairs: &mut [Pairs]) {
         for matched in self.matches(walker, query, self.rows.bits()) {
-            let copies = self.copies.rows(matched.row).count();
+            let copies = self.copies.view().rows(matched.row).count();
             pairs[matched.distance as usize].found += copies as u64;
         }
     }

@@ -67,7 +67,10 @@ impl Hits {
             let kernel = search.index.kernel;
             match search.view(step).rows {
                 RowsView::Whole(words) => kernel.check_whole(stretches, words, &mut self.near),
-                RowsView::Split(low, _) => kernel.check_halves(stretches, low, &mut self.near),
+                RowsView::Split(low, high) => {
+                    kernel.check_halves(stretches, low, &mut self.near);
+                    self.near.iter().for_each(|near| prefetch(high, near.row as usize));
+                }
                 RowsView::Numbers(numbers) => {
                     self.check_numbers(search, step, stretches, &group.probes, numbers);
                 }
@@ -174,22 +177,28 @@ impl Hits {
     /// Stage 4: which documents have these signatures?
     pub(super) fn resolve(&mut self, search: &Search<'_>) {
         self.number(search);
-        let firsts = search.index.firsts.as_slice();
+        let (firsts, copies) = (search.index.firsts.as_slice(), search.index.copies.view());
         for matched in &self.matches {
             if let Place::Word { number: Some(number), .. } = matched.place {
                 prefetch(firsts, number as usize);
             }
         }
-        for matched in self.matches.drain(..) {
+        // Every table has the same rows, unless a file is damaged and its checksums do not tell: then a match without a
+        // number is none.
+        self.matches.retain_mut(|matched| {
             let first = match matched.place {
-                Place::Row(row) => row,
-                Place::Word { number: Some(number), .. } => firsts[number as usize],
-                // Every table has the same rows, unless a file is damaged and its checksums do not tell.
-                Place::Word { number: None, .. } => continue,
+                Place::Row(row) => Some(row),
+                Place::Word { number, .. } => number.map(|number| firsts[number as usize]),
             };
-            let neighbor = |row| (matched.query, Neighbor { row, distance: matched.distance });
-            let wanted = if search.first { 1 } else { usize::MAX };
-            self.found.extend(search.index.copies.rows(first).take(wanted).map(neighbor));
+            matched.place = Place::Row(first.unwrap_or(0));
+            first.inspect(|&first| copies.prefetch(first)).is_some()
+        });
+        let wanted = if search.first { 1 } else { usize::MAX };
+        for matched in self.matches.drain(..) {
+            if let Place::Row(first) = matched.place {
+                let neighbor = |row| (matched.query, Neighbor { row, distance: matched.distance });
+                self.found.extend(copies.rows(first).take(wanted).map(neighbor));
+            }
         }
     }
 
