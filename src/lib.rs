@@ -20,8 +20,22 @@
 //! ```
 //!
 //! A [`Document`] has [`features`]; a [`Recipe`] says which and how they become a [`Signature`]; [`Signatures`] are
-//! kept in a [`SignatureFile`] and asked through an [`index`]. A room uses only the rooms above it:
-//! [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`], [`probe`], [`index`], [`search`], [`verify`].
+//! kept in a [`SignatureFile`] and asked through an [`index`]: the [`Scan`](index::Scan), which needs nothing, or
+//! [`Tables`](index::Tables), of which a [`plan`] chooses the best:
+//!
+//! ```
+//! # use lookalike::{Signatures, index::{Answers, Build, Index, Method, Promise, Tables}};
+//! let stored = Signatures::from_words(64, vec![0b1011, 0xffff_0000, 0b1000])?;
+//! let index = Tables::build(&stored, Method::Multi { slices: 2, parts: 3 }, Build::default())?;
+//! let queries = Signatures::from_words(64, vec![0b1111])?;
+//! let mut found = Answers::new();
+//! assert_eq!(index.within((&queries).into(), 1, &mut found)?, Promise::Exact);
+//! assert_eq!((found.of(0).len(), found.of(0)[0].row, found.of(0)[0].distance), (1, 0, 1));
+//! # Ok::<(), lookalike::Error>(())
+//! ```
+//!
+//! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
+//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`verify`].
 
 mod container;
 pub mod document;
