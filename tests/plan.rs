@@ -39,7 +39,7 @@ fn every_plan_can_be_built_and_does_what_it_says() {
         let rows = near_copies(&skewed(bits, 1000, &mut random), 2, 4, &mut random);
         let queries = common::part(&rows, 0..20);
         let sample = Sample::of(&rows).unwrap();
-        for radius in [0, 1, 3, 6, bits / 8] {
+        for radius in [0, 1, 3, 6, bits / 8, bits, bits + 1, u32::MAX] {
             let mut truth = Answers::new();
             Scan::new(&rows).unwrap().within((&queries).into(), radius, &mut truth).unwrap();
             let plans = plans(&costs(), &sample, &task(radius));

@@ -32,10 +32,19 @@ fn methods(bits: u32) -> Vec<Method> {
             "multi-2x3",
             "multi-2x4",
             "multi-3x2",
+            "psm-2-40",
+            "psm-3-1000",
         ],
-        _ => {
-            &["pieces-4", "pieces-12", "blocks-5-2", "multi-4", "multi-7", "multi-3x2", "multi-13"]
-        }
+        _ => &[
+            "pieces-4",
+            "pieces-12",
+            "blocks-5-2",
+            "multi-4",
+            "multi-7",
+            "multi-3x2",
+            "multi-13",
+            "psm-8-200",
+        ],
     };
     names.iter().map(|name| method(name)).collect()
 }
@@ -88,7 +97,7 @@ fn check_all(rows: &Signatures, queries: &Signatures, radii: &[u32]) {
 
 #[test]
 fn every_composition_agrees_with_the_scan() {
-    for bits in [32, 40, 64, 72, 128, 256, 1024] {
+    for bits in [32, 40, 64, 72, 128, 256, 1024, 2048, 4096] {
         for (seed, skew) in [(1, false), (2, true)] {
             let mut random = Random::new(seed);
             let rows =
@@ -232,7 +241,9 @@ fn masks_and_permutations_of_bits_change_nothing() {
             {
                 let index = Tables::build(&rows, method, Build::default()).unwrap();
                 let mut found = Answers::new();
-                if index.within((&queries).into(), 3, &mut found).unwrap() == Promise::Exact {
+                let promise = index.within((&queries).into(), 3, &mut found).unwrap();
+                assert_eq!(promise == Promise::Exact, index.composition().is_exact(3), "{method}");
+                if promise == Promise::Exact {
                     assert_eq!(found, expected, "{method}");
                 }
             }
@@ -301,13 +312,16 @@ proptest! {
         let rows = if skew { skewed(bits, rows, &mut random) } else { uniform(bits, rows, &mut random) };
         let rows = near_copies(&rows, 2, radius + 2, &mut random);
         let queries = near_copies(&common::part(&rows, 0..rows.len().min(20)), 1, radius + 1, &mut random);
-        let build = Build { key_width: Some(key_width), stored: None };
+        // Where keys say too little for that, rows are stored whole.
+        let build = Build { key_width: Some(key_width), stored: Some(Stored::Split) };
         for method in [
             Method::Multi { slices, parts },
             Method::Pieces { slices },
             Method::Blocks { blocks: slices + parts, leading: parts },
         ] {
-            let index = Tables::build(&rows, method, build).unwrap();
+            let index = Tables::build(&rows, method, build)
+                .or_else(|_| Tables::build(&rows, method, Build { stored: None, ..build }))
+                .unwrap();
             check(&index, &rows, (&queries).into(), radius);
         }
     }
@@ -346,6 +360,26 @@ fn beyond_the_guarantee_the_recall_is_as_predicted() {
                 "{name}: {promised} {measured}"
             );
         }
+    }
+}
+
+#[test]
+fn the_recall_of_skewed_errors_is_as_sampled() {
+    // Errors in the first half only: twice as many as uniform ones in the slices there.
+    let mut random = Random::new(16);
+    let rows = uniform(64, 4000, &mut random);
+    let queries = common::map_rows(&rows, |row| {
+        let errors =
+            (0..3 + row[0] % 4).fold(0, |errors, i| errors | 1 << (32 + (row[0] >> (8 * i)) % 32));
+        vec![row[0] ^ errors]
+    });
+    let truth = truth(&rows, &queries, 6);
+    for name in ["pieces-3", "pieces-4", "blocks-5-2", "psm-2-30"] {
+        let index = Tables::build(&rows, method(name), Build::default()).unwrap();
+        let mut found = Answers::new();
+        let promised = expected(index.within((&queries).into(), 6, &mut found).unwrap());
+        let measured = recall(&found, &truth);
+        assert!((promised - measured).abs() < 0.02, "{name}: {promised} {measured}");
     }
 }
 
@@ -405,10 +439,15 @@ fn the_nearest_are_those_of_the_scan() {
         let queries = near_copies(&common::part(&rows, 0..30), 1, 2, &mut random);
         let queries = common::joined(&queries, &uniform(bits, 10, &mut random));
         let scan = Scan::new(&rows).unwrap();
-        for name in ["pieces-4", "multi-2x3", "psm-1-3"] {
+        // Old answers must be forgotten, whatever the method.
+        let mut found = Answers::new();
+        for name in ["pieces-4", "multi-2x3", "psm-1-3", "blocks-11-5"] {
             let index = Tables::build(&rows, method(name), Build::default()).unwrap();
             for k in [0, 1, 3, 5, 10_000] {
-                let (mut found, mut truth) = (Answers::new(), Answers::new());
+                index
+                    .nearest((&common::part(&rows, 0..queries.len())).into(), 2, &mut found)
+                    .unwrap();
+                let mut truth = Answers::new();
                 assert_eq!(
                     index.nearest((&queries).into(), k, &mut found).unwrap(),
                     Promise::Exact

@@ -170,11 +170,16 @@ impl Composition {
     }
 
     /// If group i covers all rows with at most `c[i]` errors in its slice, and the `c[i] + 1` sum to the radius + 1, a row
-    /// that no group covers has more errors than the radius. A group may cover none.
+    /// that no group covers has more errors than the radius. A group may cover none. Where it is not even, the groups with
+    /// the narrowest keys cover one error more: it takes them the fewest probes.
     fn around(&self, groups: &[Group], radius: u32, at_most: Option<u32>) -> Vec<Step> {
-        let (share, more) =
-            ((radius + 1) / groups.len() as u32, (radius + 1) % groups.len() as u32);
-        let covered = groups.iter().zip(0..).map(|(group, i)| (group, share + u32::from(i < more)));
+        let count = groups.len() as u32;
+        let (share, more) = ((radius + 1) / count, (radius + 1) % count);
+        let mut order: Vec<usize> = (0..groups.len()).collect();
+        order.sort_by_key(|&group| self.layouts[groups[group].start].width());
+        let mut covered = vec![share; groups.len()];
+        order.iter().take(more as usize).for_each(|&group| covered[group] += 1);
+        let covered = groups.iter().zip(covered);
         let steps = covered.filter_map(|(group, covered)| Some((group, covered.checked_sub(1)?)));
         steps.flat_map(|(group, covered)| self.cover(group, covered, at_most)).collect()
     }

@@ -6,7 +6,7 @@ mod multi;
 mod permuted;
 mod pieces;
 mod psm;
-mod random;
+pub(crate) mod sample;
 mod scan;
 mod tables;
 

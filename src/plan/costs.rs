@@ -10,7 +10,7 @@ use crate::{
     index::{Answers, Build, Index, Method, Scan, Tables},
 };
 
-/// What things cost on this machine, in nanoseconds. The version changes when they are measured in another way.
+/// What things cost on this machine, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// The kernel they were measured with.

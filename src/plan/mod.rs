@@ -19,7 +19,7 @@ use crate::{
     probe::{RankList, count_within},
     table::{Fields, KeyLayout, Stored, WIDEST_KEY, key_width},
 };
-use sample::NearPair;
+use sample::WeighedPair;
 
 /// What an index is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,6 +92,8 @@ impl Serialize for Choice {
 
 /// Everything that could do the task and fits into the memory, the best first. The scan is always among them.
 pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
+    // All rows are that near.
+    let task = &Task { radius: task.radius.min(sample.bits()), ..*task };
     let pricing = Pricing { costs, sample, task, shares: RefCell::default() };
     let mut plans: Vec<Plan> = candidates(sample.bits(), task.radius)
         .into_iter()
@@ -111,7 +113,7 @@ pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
 fn candidates(bits: u32, radius: u32) -> Vec<Method> {
     let pieces = Method::Pieces { slices: radius + 1 };
     let blocks = Method::Blocks { blocks: radius + 2, leading: 2 };
-    let slices = (1..=radius + 1).filter(|slices| slices * 6 <= bits);
+    let slices = (1..=radius + 1).take_while(|slices| slices * 6 <= bits);
     // With many slices, one more or less makes no difference.
     let slices = slices.filter(|&slices| slices <= 12 || slices % (slices / 8) == 0);
     // To leave parts out helps where every slice may have an error.
@@ -167,7 +169,7 @@ impl Pricing<'_> {
 
     /// A method with the key width and the layout that make it fastest.
     fn best_build(&self, method: Method) -> Option<Plan> {
-        let plans = self.builds().filter_map(|build| self.tables(method, build, 1.0));
+        let plans = self.builds().filter_map(|build| self.tables(method, build, None));
         plans.min_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds))
     }
 
@@ -189,7 +191,7 @@ impl Pricing<'_> {
         let best = |tables: u32| {
             let plans = self.builds().filter_map(|build| {
                 let (probes, recall) = self.probes_for(tables, build.key_width?)?;
-                self.tables(Method::Psm { tables, probes }, build, recall)
+                self.tables(Method::Psm { tables, probes }, build, Some(recall))
             });
             plans.min_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds))
         };
@@ -202,7 +204,7 @@ impl Pricing<'_> {
         let composition = method.compose(self.sample.bits(), key_width).ok()?;
         let steps = composition.steps(self.task.radius);
         let lists = steps.iter().map(|step| ProbeList::new(&composition, step)).collect::<Vec<_>>();
-        let place = |pair: &NearPair| lists.iter().filter_map(|list| list.place(pair)).min();
+        let place = |pair: &WeighedPair| lists.iter().filter_map(|list| list.place(pair)).min();
         let near = self.sample.near();
         let mut places: Vec<usize> = near.iter().filter_map(place).collect();
         places.sort_unstable();
@@ -212,14 +214,14 @@ impl Pricing<'_> {
         Some((probes as u32, found as f64 / near.len() as f64))
     }
 
-    /// What tables would cost, if they can be built and fit.
-    fn tables(&self, method: Method, build: Build, recall: f64) -> Option<Plan> {
+    /// What tables would cost, if they can be built and fit, and are exact or have a recall.
+    fn tables(&self, method: Method, build: Build, recall: Option<f64>) -> Option<Plan> {
         let (bits, radius) = (self.sample.bits(), self.task.radius);
         let composition = method.compose(bits, build.key_width?).ok()?;
         let stored = build.stored?;
         let fits = |layout: &KeyLayout| stored.suits(bits, layout.width());
         let exact = composition.is_exact(radius);
-        if (!exact && recall == 1.0) || !composition.layouts().iter().all(fits) {
+        if (!exact && recall.is_none()) || !composition.layouts().iter().all(fits) {
             return None;
         }
         let bytes = self.bytes(&composition, stored);
@@ -236,7 +238,7 @@ impl Pricing<'_> {
         Some(Plan {
             index: Choice::Tables(method, build),
             exact,
-            expected_recall: if exact { 1.0 } else { recall },
+            expected_recall: if exact { 1.0 } else { recall? },
             bytes: bytes as u64,
             // Each row is sorted into each table: written twice, and to places that are not near.
             build_seconds: self.rows() * (tables + 3.0) * 2.0 * far / 1e9,
@@ -245,12 +247,10 @@ impl Pricing<'_> {
         })
     }
 
+    /// The tables, and what leads from their rows to documents.
     fn bytes(&self, composition: &Composition, stored: Stored) -> f64 {
         let firsts = if stored == Stored::Numbers { 0.0 } else { 4.0 };
-        let table = |layout: &KeyLayout| {
-            self.rows() * stored.bytes() as f64 + 4.0 * (1_u64 << layout.width()) as f64
-        };
-        composition.layouts().iter().map(table).sum::<f64>() + firsts * self.rows()
+        composition.bytes(self.sample.total(), stored) as f64 + firsts * self.rows()
     }
 
     /// Nanoseconds for a query, and what they are made of.
@@ -327,7 +327,7 @@ impl ProbeList {
     }
 
     /// At which probe a pair is found, from 0.
-    fn place(&self, pair: &NearPair) -> Option<usize> {
+    fn place(&self, pair: &WeighedPair) -> Option<usize> {
         let margins: Vec<u8> = self.positions.iter().map(|&bit| pair.margins[bit]).collect();
         self.list.position(&margins, self.fields.take(&pair.differences) as u32)
     }

@@ -2,7 +2,10 @@
 
 use crate::{
     Result, Signatures,
-    index::{Answers, Index, Queries, Scan},
+    index::{
+        Queries,
+        sample::{near_pairs, spread},
+    },
     table::KeyLayout,
 };
 
@@ -12,19 +15,18 @@ pub struct Sample {
     rows: Signatures,
     /// How many rows there are in all.
     total: usize,
-    near: Vec<NearPair>,
+    near: Vec<WeighedPair>,
 }
 
 /// A query and a row near it: how weak the query's bits are, and which differ.
 #[derive(Debug, Clone)]
-pub(super) struct NearPair {
+pub(super) struct WeighedPair {
     pub(super) margins: Vec<u8>,
     pub(super) differences: Vec<u64>,
 }
 
-/// Queries, and rows, among which pairs are looked for, and how many are enough.
+/// Queries among which pairs are looked for, and how many are enough.
 const QUERIES: usize = 1 << 10;
-const ROWS: usize = 1 << 20;
 const ENOUGH: usize = 1 << 12;
 
 /// Rows whose keys are compared by sorting: a share of equal keys of 1 in a billion is seen.
@@ -35,7 +37,8 @@ const COMPARED: usize = 1 << 9;
 impl Sample {
     /// A sample of rows, evenly spread.
     pub fn of(rows: &Signatures) -> Result<Self> {
-        let mut chosen: Vec<&[u64]> = spread(rows.len(), SORTED).map(|row| rows.row(row)).collect();
+        let mut chosen: Vec<&[u64]> =
+            spread(rows.len(), SORTED).into_iter().map(|row| rows.row(row)).collect();
         chosen.sort_unstable();
         chosen.dedup();
         let words = chosen.into_iter().flatten().copied().collect();
@@ -46,27 +49,19 @@ impl Sample {
     /// Looks for pairs of a query and a row within the radius. They say how likely weak bits are to flip, and with it
     /// which recall an index can promise that looks at the weakest first. Queries without margins say nothing.
     pub fn look_at(&mut self, rows: &Signatures, queries: Queries<'_>, radius: u32) -> Result<()> {
-        let rows = part_of(rows, ROWS)?;
-        let chosen: Vec<usize> = spread(queries.len(), QUERIES).collect();
-        let signatures = part_of(queries.signatures(), QUERIES)?;
-        let mut found = Answers::new();
-        Scan::new(&rows)?.within((&signatures).into(), radius, &mut found)?;
-        for (&query, neighbors) in chosen.iter().zip(found.iter()) {
-            let Some(margins) = queries.margins(query) else { continue };
+        for pair in near_pairs(rows, queries, radius.min(rows.bits()), QUERIES, ENOUGH)? {
             // A document finds itself without looking far: that says nothing about the others.
-            let others = neighbors.iter().filter(|neighbor| neighbor.distance > 0);
-            for neighbor in others.take(ENOUGH - self.near.len()) {
-                let words = rows.row(neighbor.row as usize).iter();
-                let differences = words.zip(queries.signatures().row(query)).map(|(a, b)| a ^ b);
-                let differences = differences.collect();
-                self.near.push(NearPair { margins: margins.to_vec(), differences });
+            let is_copy = pair.differences.iter().all(|&word| word == 0);
+            if let (false, Some(margins)) = (is_copy, queries.margins(pair.query)) {
+                let (margins, differences) = (margins.to_vec(), pair.differences);
+                self.near.push(WeighedPair { margins, differences });
             }
         }
         Ok(())
     }
 
     /// The pairs that were found.
-    pub(super) fn near(&self) -> &[NearPair] {
+    pub(super) fn near(&self) -> &[WeighedPair] {
         &self.near
     }
 
@@ -85,24 +80,13 @@ impl Sample {
         let fields = layout.fields();
         let key = |row: usize| fields.take(self.rows.row(row));
         let most = if errors == 0 { SORTED } else { COMPARED };
-        let mut keys: Vec<u64> = spread(self.rows.len(), most).map(key).collect();
+        let mut keys: Vec<u64> = spread(self.rows.len(), most).into_iter().map(key).collect();
         let near = match errors {
             0 => equal_pairs(&mut keys),
-            _ => near_pairs(&keys, errors),
+            _ => close_pairs(&keys, errors),
         };
         near / pairs(keys.len())
     }
-}
-
-fn part_of(rows: &Signatures, most: usize) -> Result<Signatures> {
-    let words = spread(rows.len(), most).flat_map(|row| rows.row(row)).copied().collect();
-    Signatures::from_words(rows.bits(), words)
-}
-
-/// At most so many numbers below `len`, evenly spread.
-fn spread(len: usize, most: usize) -> impl Iterator<Item = usize> {
-    let taken = len.min(most);
-    (0..taken).map(move |i| i * len / taken)
 }
 
 fn pairs(len: usize) -> f64 {
@@ -114,7 +98,7 @@ fn equal_pairs(keys: &mut [u64]) -> f64 {
     keys.chunk_by(|a, b| a == b).map(|same| pairs(same.len()) * f64::from(same.len() > 1)).sum()
 }
 
-fn near_pairs(keys: &[u64], errors: u32) -> f64 {
+fn close_pairs(keys: &[u64], errors: u32) -> f64 {
     let near = |i: usize| {
         keys[..i].iter().filter(|&other| (keys[i] ^ other).count_ones() <= errors).count()
     };

@@ -19,7 +19,7 @@ use self::{
     recall::Calibrations,
     walk::{Look, Walker},
 };
-use super::{Answers, Index, Neighbor, Promise, Queries, Scan, random::Random};
+use super::{Answers, Index, Neighbor, Promise, Queries, Scan, sample::Random};
 use crate::{
     Error, Result, Signatures,
     hamming::{self, Kernel},

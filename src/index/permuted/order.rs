@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::{Result, Signatures, index::random::Random, mapped::Cells, table::no_memory};
+use crate::{Result, Signatures, index::sample::Random, mapped::Cells, table::no_memory};
 
 /// The signatures, sorted by their leading permuted bits, ties by row.
 #[derive(Debug)]

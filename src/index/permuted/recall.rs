@@ -14,7 +14,7 @@ use crate::{
     Result, Signatures,
     index::{
         Answers, Index, Neighbor, Promise, Queries, Scan,
-        random::{Random, spread},
+        sample::{Random, recall_of, spread},
     },
 };
 
@@ -61,15 +61,7 @@ const DEVIATIONS: f64 = 4.0;
 impl Permuted<'_> {
     /// What is expected of answers to queries with a radius.
     pub(super) fn expected(&self, radius: u32, found: &Answers) -> Result<Promise> {
-        let radius = radius.min(self.rows.bits());
-        let shares = self.shares(radius)?;
-        let (mut seen, mut there) = (0.0, 0.0);
-        for neighbor in found.iter().flatten() {
-            seen += 1.0;
-            there += 1.0 / shares[neighbor.distance as usize];
-        }
-        let recall = if seen > 0.0 { seen / there } else { shares[radius as usize] };
-        Ok(Promise::Expected { recall: recall as f32 })
+        Ok(recall_of(found, &self.shares(radius.min(self.rows.bits()))?))
     }
 
     /// What is expected of the nearest rows that were found. The first batch of many queries is the sample for all later

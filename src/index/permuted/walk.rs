@@ -155,7 +155,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Signatures, index::random::Random};
+    use crate::{Signatures, index::sample::Random};
 
     fn orders(rows: &Signatures, count: usize) -> Vec<Order> {
         let firsts: Vec<u32> = (0..rows.len() as u32).collect();

@@ -33,7 +33,10 @@ thread_local! {
 
 impl Drop for Engine<'_> {
     fn drop(&mut self) {
-        SPARE.set(Some(std::mem::take(&mut self.stages)));
+        // After a search that found very much, memory is given back.
+        if self.stages.hits.is_small() {
+            SPARE.set(Some(std::mem::take(&mut self.stages)));
+        }
     }
 }
 
@@ -191,11 +194,12 @@ impl Group {
         let mut from = 0;
         for &(step, end) in &self.runs {
             let view = search.view(step);
-            let allowed = view.allowed(search.looking.radius);
+            let (radius, lacks_keys) = (search.looking.radius, view.lacks_keys());
             self.stretches.extend((from..end).zip(&self.probes[from..end]).map(|(tag, probe)| {
                 let (start, end) = view.rows_of(probe.key);
                 view.prefetch_rows(start, end);
-                let (query, allowed) = (probe.compare, allowed(probe.flip));
+                let errors = if lacks_keys { probe.flip.count_ones() } else { 0 };
+                let (query, allowed) = (probe.compare, radius.saturating_sub(errors));
                 Stretch { query, start, end, allowed, tag: tag as u32 }
             }));
             from = end;

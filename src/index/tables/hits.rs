@@ -27,6 +27,9 @@ pub(super) struct Hits {
     found: Vec<(u32, Neighbor)>,
 }
 
+/// So many matches are kept memory for.
+const SMALL: usize = 1 << 16;
+
 const _: () = assert!(BATCH <= 64, "a bit for each query");
 
 /// A row within the radius, before it is known which documents have its signature.
@@ -49,6 +52,11 @@ impl Hits {
         self.done = 0;
         self.matches.clear();
         self.found.clear();
+    }
+
+    /// Whether its memory is worth keeping.
+    pub(super) fn is_small(&self) -> bool {
+        self.matches.capacity() <= SMALL && self.found.capacity() <= SMALL
     }
 
     /// Whether a query needs no more.
@@ -190,8 +198,10 @@ impl Hits {
                 Place::Row(row) => Some(row),
                 Place::Word { number, .. } => number.map(|number| firsts[number as usize]),
             };
-            matched.place = Place::Row(first.unwrap_or(0));
-            first.inspect(|&first| copies.prefetch(first)).is_some()
+            let Some(first) = first else { return false };
+            copies.prefetch(first);
+            matched.place = Place::Row(first);
+            true
         });
         let wanted = if search.first { 1 } else { usize::MAX };
         for matched in self.matches.drain(..) {

@@ -130,6 +130,8 @@ impl<'a> Tables<'a> {
         if queries.bits() != self.rows.bits() {
             return Err(Error::WidthMismatch { stored: self.rows.bits(), given: queries.bits() });
         }
+        // All rows are that near.
+        let radius = radius.min(self.rows.bits());
         let looking = self.looking(radius);
         if looking.scan {
             let scan = Scan::with_kernel(self.rows, self.kernel)?;
@@ -204,7 +206,8 @@ impl Index for Tables<'_> {
 
     /// Those within a radius that is cheap to search, where they are enough; otherwise the nearest of all rows.
     fn nearest(&self, queries: Queries<'_>, k: usize, found: &mut Answers) -> Result<Promise> {
-        let near = (0..=self.guarantee()).take_while(|&r| self.composition.probes(r) <= CHEAP);
+        found.clear();
+        let near = (0..=self.guarantee()).take_while(|&radius| self.is_cheap(radius));
         match near.last().filter(|_| k > 0) {
             Some(radius) => self.ask(queries, radius, false, found)?,
             None => Promise::Exact,
@@ -233,5 +236,15 @@ impl Index for Tables<'_> {
     }
 }
 
-/// So many keys cost little beside a scan.
-const CHEAP: u64 = 256;
+/// So many keys, and rows that have them, cost little beside a scan.
+const FEW_KEYS: u64 = 256;
+const FEW_ROWS: u64 = 4096;
+
+impl Tables<'_> {
+    /// Whether a search with this radius costs little beside a scan.
+    fn is_cheap(&self, radius: u32) -> bool {
+        let keys = self.composition.probes(radius);
+        let rows_of_a_key = (self.distinct >> self.composition.key_width()).max(1) as u64;
+        keys <= FEW_KEYS && keys * rows_of_a_key <= FEW_ROWS
+    }
+}

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     Result, Signatures,
     index::{
-        Answers, Index, Promise, Queries, Scan,
-        random::{Random, spread},
+        Answers, Promise, Queries,
+        sample::{Random, near_pairs, recall_of},
     },
 };
 
@@ -21,6 +21,8 @@ pub(super) struct Calibration {
     radius: u32,
     /// Whether the queries had margins.
     margins: bool,
+    /// Whether a sample of queries was looked at.
+    sampled: bool,
     shares: Vec<f64>,
 }
 
@@ -28,11 +30,13 @@ pub(super) struct Calibration {
 const PATTERNS: usize = 4096;
 /// A share that is as good as nothing.
 const RARE: f64 = 0.001;
-/// Queries, and rows, of the sample that margins are calibrated on.
-const SAMPLE_QUERIES: usize = 256;
-const SAMPLE_ROWS: usize = 1 << 20;
+/// Fewer queries than this are no sample.
+const ENOUGH_QUERIES: usize = 64;
+/// Queries of the sample, and how many pairs are enough.
+const SAMPLE_QUERIES: usize = 1024;
+const ENOUGH_PAIRS: usize = 1 << 14;
 /// Fewer pairs than this at a distance say nothing.
-const PAIRS: u32 = 20;
+const FEWEST_PAIRS: u32 = 50;
 
 impl Tables<'_> {
     /// What is expected of answers that are not exact.
@@ -42,40 +46,31 @@ impl Tables<'_> {
         looking: &Looking,
         found: &Answers,
     ) -> Result<Promise> {
-        let radius = looking.radius.min(self.rows.bits());
-        let margins = !queries.is_empty() && queries.margins(0).is_some();
-        let shares = self.shares(queries, radius, margins, looking)?;
-        let (mut seen, mut there) = (0.0, 0.0);
-        for neighbor in found.iter().flatten() {
-            seen += 1.0;
-            there += 1.0 / shares[neighbor.distance as usize];
-        }
-        let recall = if seen > 0.0 { seen / there } else { shares[radius as usize] };
-        Ok(Promise::Expected { recall: recall as f32 })
+        Ok(recall_of(found, &self.shares(queries, looking)?))
     }
 
-    fn shares(
-        &self,
-        queries: Queries<'_>,
-        radius: u32,
-        margins: bool,
-        looking: &Looking,
-    ) -> Result<Vec<f64>> {
-        let known = |of: &&Calibration| (of.radius, of.margins) == (radius, margins);
+    /// The first batch of many queries is the sample for all that follow; until it comes, errors are taken to be anywhere.
+    fn shares(&self, queries: Queries<'_>, looking: &Looking) -> Result<Vec<f64>> {
+        let margins = !queries.is_empty() && queries.margins(0).is_some();
+        let sampled = queries.len() >= ENOUGH_QUERIES;
+        let known = |of: &&Calibration| {
+            (of.radius, of.margins) == (looking.radius, margins) && of.sampled >= sampled
+        };
         let lock = || self.calibrations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(known) = lock().iter().find(known) {
+        if let Some(known) = lock().iter().rev().find(known) {
             return Ok(known.shares.clone());
         }
-        let mut shares = self.uniform(radius, looking)?;
-        if margins {
-            self.sampled(queries, radius, looking, &mut shares)?;
+        let mut shares = self.uniform(looking)?;
+        if sampled {
+            self.sample(queries, looking, &mut shares)?;
         }
-        lock().push(Calibration { radius, margins, shares: shares.clone() });
+        let radius = looking.radius;
+        lock().push(Calibration { radius, margins, sampled, shares: shares.clone() });
         Ok(shares)
     }
 
     /// If every bit is as likely to differ as any other: some patterns are tried.
-    fn uniform(&self, radius: u32, looking: &Looking) -> Result<Vec<f64>> {
+    fn uniform(&self, looking: &Looking) -> Result<Vec<f64>> {
         let mut reach = Reach::default();
         let query = Signatures::from_words(self.rows.bits(), vec![0; self.rows.stride()])?;
         reach.begin(looking, (&query).into(), 0..1);
@@ -90,7 +85,7 @@ impl Tables<'_> {
             (found.count() as f64 / PATTERNS as f64).max(0.5 / PATTERNS as f64)
         };
         let mut shares: Vec<f64> = Vec::new();
-        for distance in 0..=radius {
+        for distance in 0..=looking.radius {
             // Farther rows are found no more often than these, which is hardly ever.
             let share = match shares.last() {
                 Some(&last) if last < RARE => last,
@@ -101,38 +96,23 @@ impl Tables<'_> {
         Ok(shares)
     }
 
-    /// With margins the weak bits are likelier to differ: how much, a sample of the queries and rows says.
-    fn sampled(
-        &self,
-        queries: Queries<'_>,
-        radius: u32,
-        looking: &Looking,
-        shares: &mut [f64],
-    ) -> Result<()> {
-        let rows = sample(self.rows, SAMPLE_ROWS)?;
-        let chosen = spread(queries.len(), SAMPLE_QUERIES);
-        let mut signatures = Signatures::new(queries.bits())?;
-        for &query in &chosen {
-            signatures.push_row_of(queries.signatures(), query)?;
-        }
-        let mut pairs = Answers::new();
-        Scan::with_kernel(&rows, self.kernel)?.within((&signatures).into(), radius, &mut pairs)?;
-
+    /// Weak bits are likelier to differ, and some bits of skewed data: how much, a sample of the queries and rows says.
+    fn sample(&self, queries: Queries<'_>, looking: &Looking, shares: &mut [f64]) -> Result<()> {
+        let pairs = near_pairs(self.rows, queries, looking.radius, SAMPLE_QUERIES, ENOUGH_PAIRS)?;
         let mut reach = Reach::default();
         let mut counts = vec![(0_u32, 0_u32); shares.len()];
-        for (&query, neighbors) in chosen.iter().zip(pairs.iter()) {
+        for of_query in pairs.chunk_by(|a, b| a.query == b.query) {
+            let query = of_query[0].query;
             reach.begin(looking, queries, query..query + 1);
-            for neighbor in neighbors {
-                let row = rows.row(neighbor.row as usize);
-                let words = row.iter().zip(queries.signatures().row(query));
-                let differences: Vec<u64> = words.map(|(a, b)| a ^ b).collect();
-                let (found, all) = &mut counts[neighbor.distance as usize];
-                *found += u32::from(self.finds(looking, &reach, 0, &differences));
+            for pair in of_query {
+                let distance: u32 = pair.differences.iter().map(|word| word.count_ones()).sum();
+                let (found, all) = &mut counts[distance as usize];
+                *found += u32::from(self.finds(looking, &reach, 0, &pair.differences));
                 *all += 1;
             }
         }
         for (share, (found, all)) in shares.iter_mut().zip(counts) {
-            if all >= PAIRS {
+            if all >= FEWEST_PAIRS {
                 *share = f64::from(found.max(1)) / f64::from(all);
             }
         }
@@ -146,12 +126,4 @@ impl Tables<'_> {
             reach.finds(looking, step, query, fields.take(differences) as u32)
         })
     }
-}
-
-fn sample(rows: &Signatures, most: usize) -> Result<Signatures> {
-    if rows.len() <= most {
-        return Ok(rows.clone());
-    }
-    let words = spread(rows.len(), most).into_iter().flat_map(|row| rows.row(row));
-    Signatures::from_words(rows.bits(), words.copied().collect())
 }

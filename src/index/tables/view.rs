@@ -60,13 +60,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many bits of the rest of a row may differ if so many of its key do: without the key in the row, fewer.
-    pub(super) fn allowed(&self, radius: u32) -> impl Fn(u32) -> u32 + use<> {
-        let counted = match self.rows {
-            RowsView::Split(..) => u32::MAX,
-            RowsView::Whole(_) | RowsView::Numbers(_) => 0,
-        };
-        move |flip| radius.saturating_sub((flip & counted).count_ones())
+    /// Whether rows lack their keys: then the errors in the key count beside those in the row.
+    pub(super) fn lacks_keys(&self) -> bool {
+        matches!(self.rows, RowsView::Split(..))
     }
 
     /// Asks for some rows: for the first lines of them, as the CPU notices by itself that a long stretch is read.
