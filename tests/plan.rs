@@ -4,8 +4,9 @@ mod common;
 
 use common::{Random, near_copies, skewed, uniform};
 use lookalike::{
-    index::{Answers, Index, Promise, Queries, Scan, Tables},
-    plan::{Choice, Costs, LineCost, Plan, Sample, ScanCost, Task, plans},
+    index::{Answers, Build, Index, Promise, Queries, Scan, Tables},
+    plan::{Choice, Costs, LineCost, Plan, Sample, ScanCost, Task, plans, price},
+    table::Stored,
 };
 
 fn costs() -> Costs {
@@ -83,12 +84,45 @@ fn the_memory_is_a_bound() {
     let sample = Sample::of(&rows).unwrap();
     let mut last = f64::INFINITY;
     for bytes_a_row in [0, 12, 20, 30, 50, 100] {
-        let most = bytes_a_row * rows.len() as u64;
-        let memory = Some(most);
-        let plans = plans(&costs(), &sample, &Task { memory, ..task(3) });
-        assert!(plans.iter().all(|plan| plan.bytes <= most));
+        let memory = bytes_a_row * rows.len() as u64;
+        let plans = plans(&costs(), &sample, &Task { memory: Some(memory), ..task(3) });
+        assert!(plans.iter().all(|plan| plan.bytes <= memory));
         assert!(plans[0].query_seconds <= last, "more memory is never slower");
         last = plans[0].query_seconds;
+    }
+}
+
+#[test]
+fn one_index_has_the_price_that_its_plan_has() {
+    let mut random = Random::new(7);
+    let (rows, queries, margins) = common::voted(30_000, 2000, 0.1, &mut random);
+    let mut sample = Sample::of(&rows).unwrap();
+    sample.look_at(&rows, Queries::with_margins(&queries, &margins).unwrap(), 3).unwrap();
+    let task = Task { recall: 0.9, ..task(3) };
+    let plans = plans(&costs(), &sample, &task);
+    assert!(plans.iter().any(|plan| !plan.exact));
+    for plan in plans {
+        let Choice::Tables(method, build) = plan.index else { continue };
+        // The memory is no bound to a price.
+        let task = Task { memory: Some(1), ..task };
+        assert_eq!(price(&costs(), &sample, &task, method, build), Some(plan));
+    }
+}
+
+#[test]
+fn what_is_scanned_costs_a_scan() {
+    let rows = uniform(64, 2000, &mut Random::new(8));
+    let sample = Sample::of(&rows).unwrap();
+    for radius in [30, u32::MAX] {
+        let plans = plans(&costs(), &sample, &task(radius));
+        let scan = plans.iter().find(|plan| plan.index == Choice::Scan).unwrap();
+        let build = Build { key_width: Some(11), stored: Some(Stored::Whole) };
+        let method = "multi-2".parse().unwrap();
+        let plan = price(&costs(), &sample, &task(radius), method, build).unwrap();
+        assert_eq!((plan.exact, plan.query_seconds), (true, scan.query_seconds));
+        assert!(plan.bytes > 0);
+        let numbers = Build { stored: Some(Stored::Numbers), ..build };
+        assert_eq!(price(&costs(), &sample, &task(radius), method, numbers), None);
     }
 }
 

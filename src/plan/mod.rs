@@ -109,6 +109,31 @@ pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
     plans
 }
 
+/// What one index would cost, whether or not it is among the best or fits into the memory, if it can be built. `build` says
+/// all. Where rows may be missed, the expected recall is the share of the sample's pairs that is found, or 0 if they are
+/// too few to tell.
+pub fn price(
+    costs: &Costs,
+    sample: &Sample,
+    task: &Task,
+    method: Method,
+    build: Build,
+) -> Option<Plan> {
+    let pricing = Pricing { costs, sample, task, shares: RefCell::default() };
+    let (composition, stored) = pricing.compose(method, build)?;
+    let recall = pricing.recall(&composition);
+    let plan = pricing.plan(&composition, stored, build, recall);
+    Some(match composition.is_scanned(task.radius, sample.total()) {
+        true => Plan {
+            index: plan.index,
+            bytes: plan.bytes,
+            build_seconds: plan.build_seconds,
+            ..pricing.scan()
+        },
+        false => plan,
+    })
+}
+
 /// The methods worth a price for exact answers.
 fn candidates(bits: u32, radius: u32) -> Vec<Method> {
     let pieces = Method::Pieces { slices: radius + 1 };
@@ -128,7 +153,8 @@ fn candidates(bits: u32, radius: u32) -> Vec<Method> {
         Method::Psm { .. } => false,
     };
     // Up to 12 slices, pieces are among the multis: own keys are what a radius below the slices needs.
-    [pieces, blocks].into_iter().chain(multi).filter(few_tables).collect()
+    // Of two that cost the same the first is taken: a multi is exact for other radii, too.
+    multi.chain([pieces, blocks]).filter(few_tables).collect()
 }
 
 /// Prices for one task.
@@ -214,14 +240,20 @@ impl Pricing<'_> {
         Some((probes as u32, found as f64 / near.len() as f64))
     }
 
-    /// What tables would cost, if they can be built and fit, and are exact or have a recall.
-    fn tables(&self, method: Method, build: Build, recall: Option<f64>) -> Option<Plan> {
-        let (bits, radius) = (self.sample.bits(), self.task.radius);
+    /// The tables of a method, if they can be built so.
+    fn compose(&self, method: Method, build: Build) -> Option<(Composition, Stored)> {
+        let bits = self.sample.bits();
         let composition = method.compose(bits, build.key_width?).ok()?;
         let stored = build.stored?;
         let fits = |layout: &KeyLayout| stored.suits(bits, layout.width());
-        let exact = composition.is_exact(radius);
-        if (!exact && recall.is_none()) || !composition.layouts().iter().all(fits) {
+        composition.layouts().iter().all(fits).then_some((composition, stored))
+    }
+
+    /// What tables would cost, if they can be built and fit, and are exact or have a recall.
+    fn tables(&self, method: Method, build: Build, recall: Option<f64>) -> Option<Plan> {
+        let (composition, stored) = self.compose(method, build)?;
+        let radius = self.task.radius;
+        if !composition.is_exact(radius) && recall.is_none() {
             return None;
         }
         let bytes = self.bytes(&composition, stored);
@@ -232,19 +264,44 @@ impl Pricing<'_> {
         if composition.probes(radius) as f64 > self.rows() {
             return None;
         }
-        let (nanoseconds, work) = self.query(&composition, stored, bytes);
+        Some(self.plan(&composition, stored, build, recall.unwrap_or(1.0)))
+    }
+
+    fn plan(&self, composition: &Composition, stored: Stored, build: Build, recall: f64) -> Plan {
+        let bytes = self.bytes(composition, stored);
+        let exact = composition.is_exact(self.task.radius);
+        let (nanoseconds, work) = self.query(composition, stored, bytes);
         let tables = composition.layouts().len() as f64;
         let far = self.costs.line(f64::MAX, true);
-        Some(Plan {
-            index: Choice::Tables(method, build),
+        Plan {
+            index: Choice::Tables(composition.method(), build),
             exact,
-            expected_recall: if exact { 1.0 } else { recall? },
+            expected_recall: if exact { 1.0 } else { recall },
             bytes: bytes as u64,
             // Each row is sorted into each table: written twice, and to places that are not near.
             build_seconds: self.rows() * (tables + 3.0) * 2.0 * far / 1e9,
             query_seconds: nanoseconds / 1e9,
             work,
-        })
+        }
+    }
+
+    /// The share of the sample's pairs that is found, or 0 if they are too few to tell.
+    fn recall(&self, composition: &Composition) -> f64 {
+        let (near, radius) = (self.sample.near(), self.task.radius);
+        if composition.is_exact(radius) {
+            return 1.0;
+        }
+        // To look through longer lists for every pair would take too long.
+        if near.len() < FEWEST_PAIRS || composition.probes(radius) > u64::from(16 * MOST_PROBES) {
+            return 0.0;
+        }
+        let lists: Vec<ProbeList> = composition
+            .steps(radius)
+            .iter()
+            .map(|step| ProbeList::new(composition, step))
+            .collect();
+        let is_found = |pair: &&WeighedPair| lists.iter().any(|list| list.place(pair).is_some());
+        near.iter().filter(is_found).count() as f64 / near.len() as f64
     }
 
     /// The tables, and what leads from their rows to documents.

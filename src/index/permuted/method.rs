@@ -25,6 +25,11 @@ impl PermutedMethod {
         PermutedMethod { orders, walks: orders.saturating_mul(WALKS_PER_ORDER) }
     }
 
+    /// How much memory the orders of so many rows take at most, with what leads from a signature to its copies.
+    pub fn bytes(&self, rows: usize) -> u64 {
+        (12 * self.orders as u64 + 4).saturating_mul(rows as u64)
+    }
+
     /// The numbers, if they can be built.
     pub(super) fn checked(self) -> Result<Self> {
         match (1..=MOST_ORDERS).contains(&self.orders) && self.walks > 0 {

@@ -265,4 +265,12 @@ mod tests {
         assert_eq!(Permuted::build(&rows, 5, 3, 1).unwrap().method().walks, 10);
         assert_eq!(Permuted::build(&rows, 5, 11, 1).unwrap().method().walks, 11);
     }
+
+    #[test]
+    fn the_memory_is_known_before_they_are_sorted() {
+        let rows = clusters(64, &mut Random(2));
+        let index = Permuted::build(&rows, 5, 11, 1).unwrap();
+        let most = index.method().bytes(rows.len());
+        assert!(index.distinct() < rows.len() && index.bytes() <= most && index.bytes() * 2 > most);
+    }
 }
