@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use lookalike::{
-    index::{Build, Composition, Method},
+    index::{Build, Composition, Method, PermutedMethod},
+    plan::{self, Plan},
     table::{Stored, key_width},
 };
 
@@ -20,6 +21,8 @@ pub(crate) enum Wanted {
     Named(Name),
     /// A method with its numbers.
     Method(Method),
+    /// Sorted orders, which are no tables.
+    Permuted(PermutedMethod),
 }
 
 /// The methods that tables have.
@@ -39,6 +42,14 @@ const NAMES: [(&str, Name, &str); 4] = [
     ("psm", Name::Psm, "psm-1-23"),
 ];
 
+const PERMUTED: &str = "permuted";
+
+/// A share from 0 to 1.
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1, as 0.9".to_owned())
+}
+
 impl FromStr for Wanted {
     type Err = String;
 
@@ -49,9 +60,13 @@ impl FromStr for Wanted {
             _ => {}
         }
         let name = text.split('-').next().unwrap_or_default();
+        if name == PERMUTED {
+            let how = "with its numbers, permuted is written as permuted-16 or permuted-16x512";
+            return text.parse().map(Wanted::Permuted).map_err(|_| how.to_owned());
+        }
         let Some((_, named, example)) = NAMES.iter().find(|(known, ..)| *known == name) else {
             let names = NAMES.map(|(name, ..)| name).join(", ");
-            return Err(format!("there are auto, scan, {names}"));
+            return Err(format!("there are auto, scan, {names}, {PERMUTED}"));
         };
         match text == name {
             true => Ok(Wanted::Named(*named)),
@@ -67,7 +82,7 @@ impl Wanted {
     pub(crate) fn admits(self, method: Method) -> bool {
         match self {
             Wanted::Auto => true,
-            Wanted::Scan => false,
+            Wanted::Scan | Wanted::Permuted(_) => false,
             Wanted::Named(name) => name.is_of(method),
             Wanted::Method(wanted) => wanted == method,
         }
@@ -93,47 +108,153 @@ pub(crate) struct Task {
     pub(crate) rows: usize,
     /// The radius of the questions, if it is known.
     pub(crate) radius: Option<u32>,
+    /// The share of the hits that is enough.
+    pub(crate) recall: f64,
     /// The most bytes that the index may take.
     pub(crate) memory: Option<u64>,
     pub(crate) key_bits: Option<u32>,
     pub(crate) stored: Option<Stored>,
-    /// Whether it is built to be kept: then it pays, however few questions there are today.
-    pub(crate) keep: bool,
+    /// How many queries it is built for. None if it is kept: then it pays, however few there are today.
+    pub(crate) queries: Option<u64>,
 }
 
 /// What to search with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Choice {
     Scan,
     Tables(Method, Build),
+    Permuted(PermutedMethod),
 }
 
-/// Chooses an index for a task: the first of those that come into question that fits into the memory. All choices are made
-/// here.
-pub(crate) fn choose(wanted: Wanted, task: &Task) -> anyhow::Result<Choice> {
-    let methods = match wanted {
-        Wanted::Scan => return Ok(Choice::Scan),
-        Wanted::Auto if !task.keep => return Ok(Choice::Scan),
-        Wanted::Auto => task.multi(),
-        Wanted::Named(name) => task.methods(name)?,
-        Wanted::Method(method) => vec![method],
-    };
-    let mut least: Option<(u64, Method)> = None;
-    for &method in &methods {
-        let composition = method.compose(task.bits, task.key_width())?;
-        for stored in task.ways_to_store(&composition) {
-            let bytes = task.bytes(&composition, stored);
-            if task.memory.is_none_or(|memory| bytes <= memory) {
-                let build = Build { key_width: task.key_bits, stored: Some(stored) };
-                return Ok(Choice::Tables(method, build));
-            }
-            least = least.into_iter().chain([(bytes, method)]).min_by_key(|(bytes, _)| *bytes);
+/// A choice, and why it was made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Chosen {
+    pub(crate) choice: Choice,
+    pub(crate) why: &'static str,
+}
+
+const SAID: &str = "`--index` says so";
+const USUAL_NUMBERS: &str = "`--index` names it; the numbers are the usual ones";
+const PLANNED_NUMBERS: &str = "`--index` names it; the numbers are predicted to be the fastest";
+const PLANNED: &str = "predicted to be the fastest for so many queries, time to build included";
+const KEPT: &str = "exact for every radius";
+const SMALL: &str = "so few rows and queries are compared before a better way is found";
+const NEAREST: &str = "the nearest are found by comparing every row";
+
+/// For fewer rows no plan is made: any index does.
+const FEW_ROWS: usize = 10_000;
+/// Nor for fewer queries, as to build an index would take longer than to compare...
+const FEW_QUERIES: u64 = 1000;
+/// ...nor if fewer words are to be compared than a core does in about a second.
+const FEW_WORDS: u64 = 1 << 33;
+/// How many queries come together, if there are many.
+pub(crate) const BATCH: u64 = 256;
+
+/// Chooses an index for a task. All choices are made here: by the planner, which is asked for `plans` where they are worth
+/// the time to make them, otherwise the first of those that come into question that fits into the memory. Exact answers do
+/// not depend on the choice.
+pub(crate) fn choose(
+    wanted: Wanted,
+    task: &Task,
+    plans: impl FnOnce(&plan::Task) -> anyhow::Result<Vec<Plan>>,
+) -> anyhow::Result<Chosen> {
+    if task.is_worth_a_plan(wanted) {
+        let best = plans(&task.to_plan())?.into_iter().find(|plan| task.admits(wanted, plan.index));
+        if let Some(plan) = best {
+            let why = if wanted == Wanted::Auto { PLANNED } else { PLANNED_NUMBERS };
+            return Ok(Chosen { choice: plan.index.into(), why });
         }
     }
-    Err(task.no_room(least))
+    let scan = |why| Ok(Chosen { choice: Choice::Scan, why });
+    match wanted {
+        Wanted::Scan => scan(SAID),
+        Wanted::Auto if task.queries.is_some() && task.radius.is_none() => scan(NEAREST),
+        Wanted::Auto if task.queries.is_some() => scan(SMALL),
+        Wanted::Auto => task.first_that_fits(&task.multi(), KEPT),
+        Wanted::Named(name) => task.first_that_fits(&task.methods(name)?, USUAL_NUMBERS),
+        Wanted::Method(method) => task.first_that_fits(&[method], SAID),
+        Wanted::Permuted(method) => task.permuted(method),
+    }
+}
+
+impl From<plan::Choice> for Choice {
+    fn from(choice: plan::Choice) -> Self {
+        match choice {
+            plan::Choice::Scan => Choice::Scan,
+            plan::Choice::Tables(method, build) => Choice::Tables(method, build),
+        }
+    }
 }
 
 impl Task {
+    /// Whether plans may save more time than it takes to make them.
+    fn is_worth_a_plan(&self, wanted: Wanted) -> bool {
+        // The planner has its own keys and rows.
+        if self.rows < FEW_ROWS || self.key_bits.is_some() || self.stored.is_some() {
+            return false;
+        }
+        match (wanted, self.queries) {
+            (Wanted::Auto | Wanted::Named(_), None) => true,
+            (Wanted::Named(_), Some(_)) => self.radius.is_some(),
+            (Wanted::Auto, Some(queries)) => {
+                let words = self.rows as u64 * u64::from(self.bits.div_ceil(64));
+                let many = words.saturating_mul(queries) >= FEW_WORDS;
+                self.radius.is_some() && queries >= FEW_QUERIES && many
+            }
+            _ => false,
+        }
+    }
+
+    /// The task as the planner has it. What leads from copy to copy is not in its plans.
+    fn to_plan(self) -> plan::Task {
+        plan::Task {
+            radius: self.radius(),
+            batch: self.queries.unwrap_or(BATCH).clamp(1, BATCH) as usize,
+            queries: self.queries,
+            memory: self.memory.map(|memory| memory.saturating_sub(4 * self.rows as u64)),
+            recall: self.recall,
+        }
+    }
+
+    /// Whether an index of a plan may be chosen.
+    fn admits(&self, wanted: Wanted, index: plan::Choice) -> bool {
+        match (wanted, index) {
+            (Wanted::Auto, plan::Choice::Scan) => self.queries.is_some(),
+            // If nobody says for which radius it is kept, it has to be good for every one.
+            (Wanted::Auto, plan::Choice::Tables(method, _)) => {
+                self.radius.is_some() || Name::Multi.is_of(method)
+            }
+            (_, plan::Choice::Scan) => false,
+            (_, plan::Choice::Tables(method, _)) => wanted.admits(method),
+        }
+    }
+
+    /// The first of some methods that fits into the memory.
+    fn first_that_fits(&self, methods: &[Method], why: &'static str) -> anyhow::Result<Chosen> {
+        let mut least: Option<(u64, String)> = None;
+        for &method in methods {
+            let composition = method.compose(self.bits, self.key_width())?;
+            for stored in self.ways_to_store(&composition) {
+                let bytes = self.bytes(&composition, stored);
+                if self.memory.is_none_or(|memory| bytes <= memory) {
+                    let build = Build { key_width: self.key_bits, stored: Some(stored) };
+                    return Ok(Chosen { choice: Choice::Tables(method, build), why });
+                }
+                let this = [(bytes, method.to_string())];
+                least = least.into_iter().chain(this).min_by_key(|(bytes, _)| *bytes);
+            }
+        }
+        Err(self.no_room(least))
+    }
+
+    fn permuted(&self, method: PermutedMethod) -> anyhow::Result<Chosen> {
+        let bytes = method.bytes(self.rows);
+        match self.memory.is_none_or(|memory| bytes <= memory) {
+            true => Ok(Chosen { choice: Choice::Permuted(method), why: SAID }),
+            false => Err(self.no_room(Some((bytes, method.to_string())))),
+        }
+    }
+
     fn key_width(&self) -> u32 {
         self.key_bits.unwrap_or_else(|| key_width(self.rows))
     }
@@ -191,7 +312,7 @@ impl Task {
         composition.bytes(self.rows, stored) + 8 * self.rows as u64
     }
 
-    fn no_room(&self, least: Option<(u64, Method)>) -> anyhow::Error {
+    fn no_room(&self, least: Option<(u64, String)>) -> anyhow::Error {
         let rows = counted(self.rows as u64, "signature");
         let memory = size::display(self.memory.unwrap_or_default());
         let needed = least.map_or(String::new(), |(bytes, method)| {
@@ -219,18 +340,93 @@ mod tests {
         bits: 64,
         rows: 1 << 20,
         radius: Some(3),
+        recall: 1.0,
         memory: None,
         key_bits: None,
         stored: None,
-        keep: true,
+        queries: None,
     };
 
-    fn chosen(wanted: &str, task: Task) -> String {
-        match choose(wanted.parse().unwrap(), &task) {
+    /// What is chosen if the planner has these plans.
+    fn chosen_of(plans: &[&str], wanted: &str, task: Task) -> String {
+        let plans = |_: &plan::Task| Ok(plans.iter().map(|text| plan(text)).collect());
+        match choose(wanted.parse().unwrap(), &task, plans).map(|chosen| chosen.choice) {
             Ok(Choice::Scan) => "scan".into(),
             Ok(Choice::Tables(method, build)) => format!("{method} {:?}", build.stored.unwrap()),
+            Ok(Choice::Permuted(method)) => method.to_string(),
             Err(error) => format!("{error:#}"),
         }
+    }
+
+    fn chosen(wanted: &str, task: Task) -> String {
+        chosen_of(&[], wanted, task)
+    }
+
+    fn plan(text: &str) -> Plan {
+        let build = Build { key_width: Some(18), stored: Some(Stored::Split) };
+        Plan {
+            index: match text {
+                "scan" => plan::Choice::Scan,
+                method => plan::Choice::Tables(method.parse().unwrap(), build),
+            },
+            exact: !text.starts_with("psm"),
+            expected_recall: 1.0,
+            bytes: 0,
+            build_seconds: 0.0,
+            query_seconds: 0.0,
+            work: plan::Work::default(),
+        }
+    }
+
+    #[test]
+    fn the_best_plan_that_suits_is_chosen() {
+        let plans = ["blocks-5-2", "scan", "multi-4", "multi-2x4", "psm-1-9"];
+        let many = Task { queries: Some(1 << 20), ..TASK };
+        for (wanted, task, expected) in [
+            ("auto", TASK, "blocks-5-2 Split"),
+            ("auto", Task { radius: None, ..TASK }, "multi-4 Split"),
+            ("auto", many, "blocks-5-2 Split"),
+            ("multi", TASK, "multi-4 Split"),
+            ("multi", Task { queries: Some(1), ..TASK }, "multi-4 Split"),
+            ("psm", TASK, "psm-1-9 Split"),
+            // The planner has none, or is not to say.
+            ("pieces", TASK, "pieces-4 Whole"),
+            ("multi-2x4", TASK, "multi-2x4 Whole"),
+            ("scan", TASK, "scan"),
+            ("permuted", TASK, "permuted-16"),
+            ("auto", Task { stored: Some(Stored::Whole), ..TASK }, "multi-2x4 Whole"),
+            ("auto", Task { key_bits: Some(9), ..TASK }, "multi-2x4 Whole"),
+            // It is not worth it.
+            ("auto", Task { rows: 9999, ..TASK }, "multi-2x4 Whole"),
+            ("auto", Task { rows: 9999, ..many }, "scan"),
+            ("auto", Task { queries: Some(999), rows: 1 << 40, ..many }, "scan"),
+            ("auto", Task { queries: Some(8000), ..many }, "scan"),
+            ("auto", Task { radius: None, ..many }, "scan"),
+            ("multi", Task { radius: None, ..many }, "multi-2x4 Whole"),
+        ] {
+            assert_eq!(chosen_of(&plans, wanted, task), expected, "{wanted} {task:?}");
+        }
+        assert_eq!(chosen_of(&plans[1..], "auto", many), "scan");
+        assert_eq!(chosen_of(&plans[1..], "auto", TASK), "multi-4 Split");
+        assert_eq!(chosen_of(&["scan"], "auto", TASK), "multi-2x4 Whole");
+    }
+
+    #[test]
+    fn the_planner_is_told_the_task() {
+        let told = |task: Task| {
+            let mut told = None;
+            let note = |task: &plan::Task| {
+                told = Some(*task);
+                Ok(Vec::new())
+            };
+            choose(Wanted::Auto, &task, note).unwrap();
+            told.unwrap()
+        };
+        let task = told(Task { radius: None, memory: Some(100 << 20), ..TASK });
+        assert_eq!((task.radius, task.batch, task.queries), (3, 256, None));
+        assert_eq!(task.memory, Some(96 << 20), "room for what leads from copy to copy");
+        let task = told(Task { recall: 0.9, queries: Some(1 << 20), ..TASK });
+        assert_eq!((task.recall, task.batch, task.queries), (0.9, 256, Some(1 << 20)));
     }
 
     #[test]
@@ -238,7 +434,7 @@ mod tests {
         let wide = Task { bits: 256, radius: Some(12), ..TASK };
         for (wanted, task, expected) in [
             ("auto", TASK, "multi-2x4 Whole"),
-            ("auto", Task { keep: false, ..TASK }, "scan"),
+            ("auto", Task { queries: Some(1), ..TASK }, "scan"),
             ("scan", TASK, "scan"),
             ("pieces", TASK, "pieces-4 Whole"),
             ("pieces", Task { radius: None, ..TASK }, "pieces-4 Whole"),
@@ -285,13 +481,15 @@ mod tests {
             "{}",
             chosen("multi-2x4", with(50))
         );
+        assert!(chosen("permuted", with(50)).contains("permuted-16 takes 196 MB"));
     }
 
     #[test]
     fn unknown_names_are_told_what_there_is() {
         let problem = |text: &str| text.parse::<Wanted>().unwrap_err();
-        assert_eq!(problem("tree"), "there are auto, scan, pieces, blocks, multi, psm");
+        assert_eq!(problem("tree"), "there are auto, scan, pieces, blocks, multi, psm, permuted");
         assert!(problem("multi-2y4").contains("multi-3 or multi-2x4"));
         assert!(problem("psm-1").contains("psm-1-23"));
+        assert!(problem("permuted-0").contains("permuted-16 or permuted-16x512"));
     }
 }

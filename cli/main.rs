@@ -9,7 +9,9 @@ mod costs;
 mod failure;
 mod index;
 mod input;
+mod opened;
 mod output;
+mod planner;
 mod size;
 
 use std::process::ExitCode;

@@ -5,23 +5,31 @@ const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
 
 /// Bytes from `500M`, `4G`, `1.5 GB`; a plain number is MB.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let wrong = || "sizes are written as 500M or 4G; a plain number is MB".to_owned();
+    read(text, 2).ok_or_else(|| "sizes are written as 500M or 4G; a plain number is MB".to_owned())
+}
+
+/// The same for sizes that may be small: a plain number is bytes.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    read(text, 0)
+        .ok_or_else(|| "sizes are written as 64M or 2G; a plain number is bytes".to_owned())
+}
+
+/// A size whose unit is this power of 1024 if none is written.
+fn read(text: &str, plain: i32) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
     let unit = text[digits.len()..].trim().to_ascii_uppercase();
     let power = match unit.strip_suffix("IB").or(unit.strip_suffix('B')).unwrap_or(&unit) {
         "" if unit == "B" => 0,
-        "" | "M" => 2,
+        "" if unit.is_empty() => plain,
         "K" => 1,
+        "M" => 2,
         "G" => 3,
         "T" => 4,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    let number: f64 = digits.parse().ok().filter(|_| !digits.contains(['e', 'E', '+']))?;
     let bytes = number * 1024_f64.powi(power);
-    match bytes.is_finite() && bytes >= 1.0 && !digits.contains(['e', 'E', '+']) {
-        true => Ok(bytes as u64),
-        false => Err(wrong()),
-    }
+    (1.0..u64::MAX as f64).contains(&bytes).then_some(bytes as u64)
 }
 
 /// A size for people.
@@ -52,9 +60,25 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
         }
-        for text in ["", "G", "-1G", "0", "4X", "1e9", "4GG", "nan", "inf", "1..5G", "4 G B"] {
-            assert!(parse(text).is_err(), "{text}");
+        for text in [
+            "",
+            "G",
+            "-1G",
+            "0",
+            "4X",
+            "1e9",
+            "4GG",
+            "nan",
+            "inf",
+            "1..5G",
+            "4 G B",
+            "99999999999G",
+            "IB",
+        ] {
+            assert!(parse(text).is_err() && parse_bytes(text).is_err(), "{text}");
         }
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert_eq!(parse_bytes("64k"), Ok(65536));
         for (bytes, text) in [
             (0, "0 B"),
             (1023, "1023 B"),

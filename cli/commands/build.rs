@@ -16,6 +16,7 @@ use crate::{
     failure::hinted,
     index::{Choice, Task, Wanted, choose},
     output::{check_place, counted, open_signatures, print, say},
+    planner::Planner,
     size,
 };
 
@@ -37,11 +38,12 @@ pub(crate) struct Build {
     #[arg(long, short, value_name = "FILE.idx")]
     output: PathBuf,
 
-    /// The method: pieces, blocks, multi or psm, or with its numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23
+    /// The method: pieces, blocks, multi or psm, or with its numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23. Not
+    /// said, the fastest for the radius, as `lookalike plan` tells
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true)]
     index: Wanted,
 
-    /// The radius that it is built for; 3 of 64 bits in proportion if not said
+    /// The radius that it is built for; if not said, it is exact for every radius, and fast for 3 of 64 bits
     #[arg(long, short, value_name = "BITS")]
     radius: Option<u32>,
 
@@ -71,14 +73,8 @@ impl Build {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         self.check_output()?;
         let file = open_signatures(&self.file)?;
+        let (method, build) = self.choose(&file, global)?;
         let started = Instant::now();
-        let (method, build) = match choose(self.index, &self.task(&file))? {
-            Choice::Tables(method, build) => (method, build),
-            Choice::Scan => {
-                let problem = "a scan needs no index file";
-                return Err(hinted(problem, "`lookalike search FILE.sig --index scan` is all"));
-            }
-        };
         let tables = Tables::build(file.signatures(), method, build)?;
         let built = started.elapsed().as_secs_f64();
         tables.save(&self.output, Some(&self.file))?;
@@ -92,6 +88,28 @@ impl Build {
         Ok(Outcome::Done)
     }
 
+    /// The tables to build: nothing else has a file.
+    fn choose(
+        &self,
+        file: &SignatureFile,
+        global: &Global,
+    ) -> anyhow::Result<(Method, lookalike::index::Build)> {
+        let plans = |task: &_| Ok(Planner::new(file, task, global)?.plans(task));
+        match choose(self.index, &self.task(file), plans)?.choice {
+            Choice::Tables(method, build) => Ok((method, build)),
+            Choice::Scan => {
+                let problem = "a scan needs no index file";
+                Err(hinted(problem, "`lookalike search FILE.sig --index scan` is all"))
+            }
+            Choice::Permuted(method) => {
+                let problem = format!("{method} cannot be kept in a file");
+                let hint =
+                    "`lookalike search FILE.sig --index permuted --recall 0.9` builds it in memory";
+                Err(hinted(problem, hint))
+            }
+        }
+    }
+
     fn task(&self, file: &SignatureFile) -> Task {
         let stored = self.stored.map(|stored| match stored {
             Stored::Whole => table::Stored::Whole,
@@ -101,10 +119,11 @@ impl Build {
             bits: file.signatures().bits(),
             rows: file.signatures().len(),
             radius: self.radius,
+            recall: 1.0,
             memory: self.memory,
             key_bits: self.key_bits,
             stored,
-            keep: true,
+            queries: None,
         }
     }
 

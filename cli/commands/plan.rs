@@ -3,18 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lookalike::{
-    SignatureFile,
-    index::Queries,
-    plan::{Choice, Costs, Plan, Sample, Task, plans},
-};
+use lookalike::plan::{Choice, Plan, Task};
 use serde_json::{Value, json};
 
 use super::{Global, Outcome};
 use crate::{
-    costs::costs,
-    input::parse_bytes,
-    output::{bytes, open_signatures, print},
+    index::parse_share,
+    opened::Opened,
+    output::print,
+    planner::{Planner, line},
+    size,
 };
 
 /// Tell which index suits a file of signatures and a question, and why
@@ -28,12 +26,16 @@ Examples:
   lookalike plan crawl.sig --radius 3 --memory 4G --queries 1000000
   lookalike plan crawl.sig --radius 3 --recall 0.98 --format json")]
 pub(crate) struct PlanCommand {
-    /// The signatures to search: .sig, .npy, .hex or .parquet
+    /// The signatures to search: .sig, .npy, .hex or .parquet; or an index over them: .idx
     file: PathBuf,
 
     /// Every document at most so many bits away is to be found
     #[arg(long, short, value_name = "BITS")]
     radius: u32,
+
+    /// One such document is enough; the plan is the same
+    #[arg(long)]
+    first: bool,
 
     /// How many queries come together
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
@@ -43,47 +45,26 @@ pub(crate) struct PlanCommand {
     #[arg(long, value_name = "N")]
     queries: Option<u64>,
 
-    #[command(flatten)]
-    bounds: Bounds,
+    /// The share of the documents to be found at least: 1 for all of them, less lets weak bits be looked at first
+    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
+    recall: f64,
+
+    /// The memory that an index may take, as 500M or 4G
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
 
     /// How many alternatives are shown
     #[arg(long, value_name = "N", default_value_t = 5)]
     alternatives: usize,
 }
 
-/// What an index may take and must give.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Bounds {
-    /// The share of the documents to be found at least: 1 for all of them, less lets weak bits be looked at first
-    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
-    pub(crate) recall: f64,
-
-    /// The memory that an index may take, as in 500M or 4G
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    pub(crate) memory: Option<u64>,
-}
-
-fn parse_share(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err("write a share above 0 and at most 1, as in 0.98".into()),
-    }
-}
-
 impl PlanCommand {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        let file = open_signatures(&self.file)?;
-        let task = Task {
-            radius: self.radius,
-            batch: self.batch as usize,
-            queries: self.queries,
-            memory: self.bounds.memory,
-            recall: self.bounds.recall,
-        };
-        let costs = costs(global)?;
-        let plans = plans_for(&costs, &file, &task)?;
+        let file = Opened::new(&self.file)?.file;
+        let task = self.task();
+        let plans = Planner::new(&file, &task, global)?.plans(&task);
         let rows = file.signatures().len();
-        for (i, plan) in plans.iter().take(1 + self.alternatives).enumerate() {
+        for (i, plan) in plans.iter().take(self.alternatives.saturating_add(1)).enumerate() {
             match global.json() {
                 true => print(json_of(plan, rows))?,
                 false if i == 0 => print(explanation(plan, &task, rows))?,
@@ -92,27 +73,23 @@ impl PlanCommand {
         }
         Ok(Outcome::Done)
     }
-}
 
-/// What could answer about a file, the best first. Its own rows are the sample of queries.
-pub(crate) fn plans_for(
-    costs: &Costs,
-    file: &SignatureFile,
-    task: &Task,
-) -> lookalike::Result<Vec<Plan>> {
-    let rows = file.signatures();
-    let mut sample = Sample::of(rows)?;
-    if let (true, Some(margins)) = (task.recall < 1.0, file.all_margins()) {
-        sample.look_at(rows, Queries::with_margins(rows, margins)?, task.radius)?;
+    fn task(&self) -> Task {
+        Task {
+            radius: self.radius,
+            batch: self.batch as usize,
+            queries: self.queries,
+            memory: self.memory,
+            recall: self.recall,
+        }
     }
-    Ok(plans(costs, &sample, task))
 }
 
 fn explanation(plan: &Plan, task: &Task, rows: usize) -> String {
     let work = plan.work;
     let why = match plan.index {
         Choice::Scan => format!(
-            "every one of the {rows} rows is compared: nothing else is cheaper for radius {}",
+            "each of the {rows} rows is compared: nothing else is cheaper for a radius of {}",
             task.radius
         ),
         Choice::Tables(..) => format!(
@@ -121,28 +98,6 @@ fn explanation(plan: &Plan, task: &Task, rows: usize) -> String {
         ),
     };
     format!("{}\n  {why}", line(plan, rows))
-}
-
-/// A plan in a line.
-pub(crate) fn line(plan: &Plan, rows: usize) -> String {
-    let built = match plan.index {
-        Choice::Scan => String::new(),
-        Choice::Tables(_, build) => {
-            let stored = build.stored.map_or(String::new(), |s| format!(", {} rows", s.name()));
-            let each = plan.bytes as f64 / rows.max(1) as f64;
-            format!(
-                " (keys of {} bits{stored}; {}, {each:.1} a row; built in about {:.1} s)",
-                build.key_width.unwrap_or(0),
-                bytes(plan.bytes),
-                plan.build_seconds
-            )
-        }
-    };
-    let recall = match plan.exact {
-        true => "exact".to_owned(),
-        false => format!("expected recall {:.3}", plan.expected_recall),
-    };
-    format!("{}{built}: {:.1} µs a query, {recall}", plan.index, plan.query_seconds * 1e6)
 }
 
 fn json_of(plan: &Plan, rows: usize) -> Value {

@@ -1,5 +1,6 @@
 //! `lookalike search`.
 
+mod explain;
 mod ready;
 
 use std::{
@@ -15,13 +16,17 @@ use clap::{ArgGroup, Args};
 use lookalike::{
     Document, Signature, SignatureFile, Signatures, Signer,
     index::{self, Answers, Promise},
+    plan,
     recipe::{Scratch, Signed},
     search::{Hit, Question, Searcher},
     sigfile::{hex::escape, suffix_of},
 };
 use serde_json::{Value, json};
 
-use self::ready::{IndexArgs, Opened, Ready, seconds};
+use self::{
+    explain::Explain,
+    ready::{Demand, IndexArgs, Ready},
+};
 use super::{
     Global, Outcome,
     recipe::{TermsArg, signer},
@@ -29,7 +34,8 @@ use super::{
 use crate::{
     failure::hinted,
     input::{BadRecord, ReadArgs, Record, Sources},
-    output::{Reading, counted, say, tell},
+    opened::Opened,
+    output::{Reading, counted, say},
 };
 
 /// Find the documents of a signature file, or of an index over one, that look like a query
@@ -47,7 +53,7 @@ Examples:
   lookalike search codes.npy --signature 8f00c35a9d1e77b2 --radius 3 --first
   lookalike search crawl.sig --queries new.jsonl --radius 3 --format json
   lookalike search crawl.idx --queries new.jsonl --radius 3 --explain
-  lookalike search crawl.sig --queries new.jsonl --radius 3 --index psm-1-23 --recall 0.9")]
+  lookalike search crawl.sig --queries new.jsonl --radius 3 --index psm --recall 0.9")]
 pub(crate) struct Search {
     /// The signatures to search: .sig, .npy, .hex or .parquet; or an index over them: .idx
     file: PathBuf,
@@ -139,22 +145,38 @@ impl Queries {
 impl Search {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         let opened = Opened::new(&self.file)?;
-        let mut session = Session::new(&self, &opened, global)?;
+        let queries = self.signature_queries()?;
+        let mut session = Session::new(&self, &opened, queries.as_ref(), global)?;
         let mut outcome = Outcome::Done;
-        match &self.queries {
-            Some(input) if is_signature_file(input) => session.ask_signatures(Path::new(input))?,
-            Some(input) => outcome = session.ask_documents(input, global)?,
-            None => session.ask_one()?,
+        match (&queries, &self.queries) {
+            (Some(queries), _) => session.ask_signatures(queries)?,
+            (None, Some(input)) => outcome = session.ask_documents(input, global)?,
+            (None, None) => session.ask_one()?,
         }
         session.out.flush().context("standard output")?;
         if self.index.explain {
-            session.explain();
+            session.explain(global)?;
         }
         session.tell(global);
         Ok(match outcome {
             Outcome::Done if session.hits == 0 => Outcome::NothingFound,
             outcome => outcome,
         })
+    }
+
+    /// The queries, if they are signatures.
+    fn signature_queries(&self) -> lookalike::Result<Option<SignatureFile>> {
+        let input = self.queries.as_ref().filter(|input| is_signature_file(input));
+        input.map(|input| SignatureFile::open(Path::new(input))).transpose()
+    }
+
+    /// How many queries there will be: nobody has counted the documents yet.
+    fn expected_queries(&self, signatures: Option<&SignatureFile>) -> u64 {
+        match (signatures, &self.queries) {
+            (Some(signatures), _) => signatures.signatures().len() as u64,
+            (None, Some(_)) => 1000,
+            (None, None) => 1,
+        }
     }
 
     fn question(&self) -> Question {
@@ -192,6 +214,8 @@ struct Session<'a> {
 struct About {
     takes_margins: bool,
     batch: usize,
+    planned: Option<plan::Choice>,
+    was_built: bool,
     lines: Vec<(&'static str, String)>,
 }
 
@@ -228,22 +252,31 @@ impl Worth {
         match self.recall() {
             None => "exact".to_owned(),
             // Rounded down: 1.00 would say that none is missing.
-            Some(recall) => format!("expected recall {:.2}", (recall * 100.0).floor() / 100.0),
+            Some(recall) => {
+                format!("expected recall {:.2}", (recall * 100.0).floor().min(99.0) / 100.0)
+            }
         }
     }
 }
 
 impl<'a> Session<'a> {
-    fn new(search: &'a Search, opened: &'a Opened, global: &Global) -> anyhow::Result<Self> {
+    fn new(
+        search: &'a Search,
+        opened: &'a Opened,
+        queries: Option<&SignatureFile>,
+        global: &Global,
+    ) -> anyhow::Result<Self> {
         let question = search.question();
-        let ready = Ready::new(&search.index, opened, question, global)?;
-        let Ready { index, takes_margins, batch, about } = ready;
+        let queries = search.expected_queries(queries);
+        let demand = Demand { args: &search.index, question, queries, global };
+        let ready = Ready::new(demand, opened)?;
+        let Ready { index, takes_margins, batch, planned, was_built, about } = ready;
         Ok(Session {
             search,
             file: &opened.file,
             path: &opened.path,
             searcher: Searcher::with_index(&opened.file, index),
-            ready: About { takes_margins, batch, lines: about },
+            ready: About { takes_margins, batch, planned, was_built, lines: about },
             question,
             json: global.json(),
             out: BufWriter::new(std::io::stdout().lock()),
@@ -305,8 +338,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn ask_signatures(&mut self, path: &Path) -> anyhow::Result<()> {
-        let queries = SignatureFile::open(path)?;
+    fn ask_signatures(&mut self, queries: &SignatureFile) -> anyhow::Result<()> {
         if let (Some(stored), Some(given)) = (self.file.recipe(), queries.recipe()) {
             stored.check_same(given)?;
         }
@@ -314,7 +346,7 @@ impl<'a> Session<'a> {
         for start in (0..rows).step_by(self.ready.batch) {
             let mut batch = Queries::new(queries.signatures().bits())?;
             for row in start..rows.min(start + self.ready.batch) {
-                batch.push_row(&queries, row)?;
+                batch.push_row(queries, row)?;
             }
             self.ask(batch, &[])?;
         }
@@ -415,24 +447,26 @@ impl<'a> Session<'a> {
     }
 
     /// How the search was done.
-    fn explain(&self) {
-        let (queries, time) = (self.queries, self.time.as_secs_f64());
-        let rate = queries as f64 / time.max(1e-9);
-        let asked = counted(queries as u64, "query");
-        let search = format!("{} for {asked}: {rate:.0} queries a second", seconds(self.time));
-        let worth = [("search", search), ("answers", self.worth.in_words())];
-        for (name, text) in self.ready.lines.iter().chain(&worth) {
-            tell(format!("{name:<12} {text}"));
-        }
+    fn explain(&self, global: &Global) -> anyhow::Result<()> {
+        let explain = Explain {
+            args: &self.search.index,
+            file: self.file,
+            about: &self.ready,
+            question: self.question,
+            queries: self.queries,
+            time: self.time,
+            answers: self.worth.in_words(),
+        };
+        explain.tell(global)
     }
 
     /// Tells if less was found than the user asked for.
     fn tell_recall(&self, global: &Global) {
         let wanted = self.search.index.recall.unwrap_or(0.0);
-        if self.worth.recall().is_some_and(|recall| recall < wanted) {
+        if self.worth.recall().is_some_and(|recall| recall < wanted as f32) {
             say(global, || {
                 format!(
-                    "note: that is less than `--recall {wanted}`: more probes find more, as psm-1-200; `--index multi` finds all"
+                    "note: that is less than `--recall {wanted}`: more probes (psm-1-200) or orders (permuted-64) find more; `--index multi` finds all"
                 )
             });
         }

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::format::Format;
 use super::record::InputError;
+use crate::size;
 
 /// Given to each flag: a heading for all of them would go on behind them.
 const HEADING: &str = "Input";
@@ -50,7 +51,7 @@ pub(crate) struct ReadArgs {
     pub(crate) on_error: OnError,
 
     /// The longest document (or line) to accept, in bytes; K, M and G are understood
-    #[arg(long, help_heading = HEADING, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes, hide_short_help = true)]
+    #[arg(long, help_heading = HEADING, value_name = "BYTES", default_value = "1G", value_parser = size::parse_bytes, hide_short_help = true)]
     pub(crate) max_document_bytes: u64,
 }
 
@@ -111,37 +112,6 @@ impl Options {
             _ if self.by_place => "\0",
             Some(field) => field,
             None => "id",
-        }
-    }
-}
-
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1u64 << 30,
-        _ => return Err("write a number of bytes, as in 500000, 64M or 2G".into()),
-    };
-    let number: u64 = digits.parse().map_err(|_| "write a number of bytes, as in 64M")?;
-    match number.checked_mul(unit) {
-        Some(0) | None => Err("this is no useful size".into()),
-        Some(bytes) => Ok(bytes),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(parse_bytes("4096"), Ok(4096));
-        assert_eq!(parse_bytes("64k"), Ok(65536));
-        assert_eq!(parse_bytes("2GiB"), Ok(2 << 30));
-        for wrong in ["", "x", "12q", "0", "99999999999G", "-1", "1.5M"] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 }

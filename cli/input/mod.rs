@@ -28,7 +28,7 @@ mod text;
 mod walk;
 mod warc;
 
-pub(crate) use args::{InputArgs, OnError, ReadArgs, parse_bytes};
+pub(crate) use args::{InputArgs, OnError, ReadArgs};
 pub(crate) use chunk::Record;
 pub(crate) use pipeline::run;
 pub(crate) use record::{BadRecord, InputError};

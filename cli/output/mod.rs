@@ -41,15 +41,6 @@ pub(crate) fn open_signatures(path: &Path) -> anyhow::Result<SignatureFile> {
     }
 }
 
-/// A number of bytes for people, as in `4.4 GB`.
-pub(crate) fn bytes(bytes: u64) -> String {
-    let units = [("GB", 1e9), ("MB", 1e6), ("KB", 1e3)];
-    match units.into_iter().find(|&(_, size)| bytes as f64 >= size) {
-        Some((unit, size)) => format!("{:.1} {unit}", bytes as f64 / size),
-        None => format!("{bytes} bytes"),
-    }
-}
-
 /// Writes results to standard output.
 pub(crate) fn print(text: impl Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout().lock(), "{text}").context("standard output")

@@ -243,11 +243,12 @@ fn mistakes_are_told_with_the_way_out() {
         ("build docs.sig -o x.idx --index scan", "a scan needs no index file"),
         (
             "build docs.sig -o x.idx --index tree",
-            "there are auto, scan, pieces, blocks, multi, psm",
+            "there are auto, scan, pieces, blocks, multi, psm, permuted",
         ),
         ("build docs.sig -o x.idx --index multi-2y4", "multi-3 or multi-2x4"),
         ("build docs.sig -o x.idx --index pieces-300", "hint: leave the numbers out"),
         ("build docs.sig -o x.idx --index blocks --radius 40", "hint: `multi` is exact"),
+        ("build docs.sig -o x.idx --index permuted", "cannot be kept in a file"),
         ("build docs.sig -o x.idx --stored split", "cannot store"),
         ("build docs.sig -o x.idx --memory 1K", "hint: give it more with `--memory`"),
         ("build docs.sig -o x.idx --memory lots", "sizes are written as 500M or 4G"),
@@ -257,6 +258,14 @@ fn mistakes_are_told_with_the_way_out() {
         ("search docs.sig --text x --memory 4X --radius 3", "500M or 4G"),
         ("search docs.sig --text x --recall 1.5 --radius 3", "a number from 0 to 1"),
         ("search docs.sig --text x --index psm --radius 30", "`--recall 0.9` says"),
+        ("search docs.sig --text x --index permuted-2x9 --radius 30", "`--recall 0.9` says"),
+        ("search docs.sig --text x --index permuted-2x9 -k 3", "looks at 9 of 144 rows"),
+        ("search docs.sig --text x --index permuted-0 -k 3", "permuted-16 or permuted-16x512"),
+        ("search docs.sig --text x --index permuted --memory 9K -k 3", "permuted-16 takes 27.6 KB"),
+        ("plan docs.sig", "--radius"),
+        ("plan docs.sig --radius 3 --memory 4X", "500M or 4G"),
+        ("plan docs.sig --radius 3 --recall 2", "a number from 0 to 1"),
+        ("plan examples/docs.jsonl --radius 3", "sign them first"),
         ("search docs.sig --text x --index multi --memory 1K --radius 3", "fits into 1.0 KB"),
     ] {
         let said = place.expect(2, line);
@@ -327,11 +336,125 @@ fn an_index_answers_every_question() {
     let first = "--id 2.10.x/about.md --radius 256 --first --format json";
     let first = place.expect(0, &format!("search docs.idx {first}")).out;
     assert_eq!(json_lines(&first).len(), 1);
-    let explained =
-        place.expect(0, "search docs.idx --id 2.10.x/about.md --radius 60 --explain -q");
-    for word in ["index ", "multi-", "tables ", "probes ", "search ", "queries a second", "exact"] {
-        assert!(explained.err.contains(word), "{word}: {}", explained.err);
+}
+
+/// What was measured, what was predicted of it, and what else there is.
+#[test]
+fn a_search_is_explained() {
+    let place = signed();
+    place.expect(0, "build docs.sig -o docs.idx");
+    let explain = |rest: &str| place.expect(0, &format!("search {rest} --explain -q")).err;
+    let count = |text: &str, word: &str| text.matches(word).count();
+    let radius = "--id 2.10.x/about.md --radius 60";
+    let opened = explain(&format!("docs.idx {radius}"));
+    for line in ["index ", "why ", "opened ", "tables ", "memory ", "probes ", "search ", "query "]
+    {
+        assert!(opened.contains(&format!("\n{line}")) || opened.starts_with(line), "{opened}");
     }
+    for words in ["multi-", "the index file has it", "queries a second", "answers      exact"] {
+        assert!(opened.contains(words), "{opened}");
+    }
+    assert_eq!((count(&opened, "(predicted: "), count(&opened, "\ninstead ")), (2, 2), "{opened}");
+
+    let scanned = explain(&format!("docs.sig {radius}"));
+    assert!(scanned.contains("why          so few rows"), "{scanned}");
+    assert_eq!((count(&scanned, "(predicted: "), count(&scanned, "\ninstead ")), (1, 2));
+    assert!(!scanned.contains("instead      scan"), "{scanned}");
+
+    let built = explain(&format!("docs.sig {radius} --index multi"));
+    assert!(built.contains("the numbers are the usual ones"), "{built}");
+    assert_eq!(count(&built, "(predicted: "), 3, "time, memory and time to build: {built}");
+
+    let permuted = explain(&format!("docs.sig {radius} --index permuted-9x20 --recall 0.1"));
+    assert!(permuted.contains("orders       9, a query looks at 20 rows"), "{permuted}");
+    assert_eq!((count(&permuted, "(predicted: "), count(&permuted, "\ninstead ")), (0, 2));
+
+    // The planner has nothing to say of the nearest.
+    let nearest = explain("docs.sig --id 2.10.x/about.md -k 3");
+    assert_eq!((count(&nearest, "predicted"), count(&nearest, "instead")), (0, 0), "{nearest}");
+}
+
+/// Signatures of 64 bits, with near-copies, enough of them for the planner to be asked.
+fn many_codes(place: &Place) -> usize {
+    let mix = |i: u64| (i ^ i >> 7).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let flipped = |i: u64| 1_u64 << (i % 61) | 1 << (i % 53);
+    let code = |i: u64| format!("{:016x}\n", mix(i / 2) ^ (flipped(i) * (i % 2)));
+    let rows = 12_000;
+    place.write("codes.hex", (0..rows).map(code).collect::<String>());
+    place.write("some.hex", (0..rows).step_by(29).map(code).collect::<String>());
+    rows as usize
+}
+
+#[test]
+fn plans_say_what_suits() {
+    let place = Place::new();
+    let rows = many_codes(&place);
+    let plan = |rest: &str| place.expect(0, &format!("plan {rest}")).out;
+    let text = plan("codes.hex --radius 3");
+    assert_eq!(text.matches("  instead: ").count(), 5, "{text}");
+    for words in [" a query, exact", "bytes a row", "built in ", "keys of "] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(place.path("cache/lookalike").is_dir(), "costs are kept");
+    assert_eq!(plan("codes.hex --radius 3 --first"), text);
+
+    let json = json_lines(&plan("codes.hex --radius 3 --alternatives 99 --format json"));
+    assert!(json.iter().any(|plan| plan["index"] == "scan"));
+    assert!(json.iter().any(|plan| plan["index"].as_str().unwrap().starts_with("multi-")));
+    for plan in &json {
+        assert_eq!((&plan["exact"], plan["expected_recall"].as_f64()), (&true.into(), Some(1.0)));
+        let bytes = plan["bytes"].as_u64().unwrap();
+        assert_eq!(bytes == 0, plan["index"] == "scan");
+        let each = bytes as f64 / rows as f64;
+        assert!((plan["bytes_a_row"].as_f64().unwrap() - each).abs() < 1e-6);
+    }
+    let bounded = plan("codes.hex --radius 3 --memory 1K --format json");
+    let [scan] = &json_lines(&bounded)[..] else { panic!("{bounded}") };
+    assert_eq!(scan["index"], "scan");
+    let wide = plan("codes.hex --radius 4294967295 --alternatives 18446744073709551615");
+    assert!(wide.contains("scan"), "{wide}");
+
+    // Of an index, its signatures count.
+    place.expect(0, "build codes.hex -o codes.idx");
+    assert_eq!(plan("codes.idx --radius 3"), text);
+}
+
+/// The machine may change what is planned, never what is found.
+#[test]
+fn what_is_planned_answers_as_the_scan_does() {
+    let place = Place::new();
+    many_codes(&place);
+    let question = "--queries some.hex --radius 3 --format json";
+    let ask = |rest: &str| place.expect(0, &format!("search {rest} {question}")).out;
+    let expected = ask("codes.hex --index scan");
+    assert!(expected.lines().count() > 600);
+    for flags in ["", "--radius 3", "--radius 2 --memory 2M", "--index multi"] {
+        let built = place.expect(0, &format!("build codes.hex -o codes.idx {flags}"));
+        assert!(built.err.contains("exact for every radius") || flags.contains("--radius"));
+        assert!(ask("codes.idx") == expected, "{flags}");
+    }
+    assert!(ask("codes.hex --index multi") == expected);
+    let said = place.expect(2, "build codes.hex -o codes.idx --memory 9K");
+    assert!(said.err.contains("no such index over 12000 signatures fits into 9.0 KB"));
+}
+
+#[test]
+fn permuted_orders_are_built_for_a_search() {
+    let place = signed();
+    let question = "--queries docs.sig --radius 20 --format json";
+    let ask = |rest: &str| place.expect(0, &format!("search docs.sig {question} {rest}"));
+    let exact = ask("").out;
+    // More looks than rows miss none.
+    assert!(ask("--index permuted").out == exact);
+    let said = ask("--index permuted-2x9 --recall 0.1");
+    let hits = json_lines(&said.out);
+    assert!(hits.iter().all(|hit| hit["exact"] == false && hit["distance"].as_u64() <= Some(20)));
+    assert!((144..=exact.lines().count()).contains(&hits.len()));
+    assert!(said.err.contains("(expected recall 0."), "{}", said.err);
+    assert_eq!(ask("--index permuted-2x9 --recall 0.1 --threads 1").out, said.out);
+    place.expect(0, "build docs.sig -o docs.idx");
+    let said = place.expect(2, &format!("search docs.idx {question} --index permuted"));
+    assert!(said.err.contains("which is not what `--index` says"), "{}", said.err);
 }
 
 #[test]
@@ -546,9 +669,18 @@ fn ids_with_tabs_and_lines_stay_on_theirs() {
 #[test]
 fn help_and_completions_are_there() {
     let place = Place::new();
-    for command in
-        ["sign", "terms", "build", "search", "compare", "info", "convert", "recipe", "completions"]
-    {
+    for command in [
+        "sign",
+        "terms",
+        "build",
+        "search",
+        "compare",
+        "info",
+        "plan",
+        "convert",
+        "recipe",
+        "completions",
+    ] {
         assert!(place.expect(0, &format!("{command} --help")).out.contains("Usage:"));
     }
     for shell in ["bash", "zsh", "fish"] {

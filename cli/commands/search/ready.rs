@@ -1,22 +1,22 @@
 //! An index made ready for a question: opened, built, or none if every row is compared.
 
-use std::{
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use lookalike::{
     SignatureFile,
-    index::{Composition, IndexFile, Scan, Tables},
+    index::{Build, Composition, IndexFile, Permuted, PermutedMethod, Scan, Tables},
+    plan,
     search::{AnyIndex, Question},
 };
 
 use crate::{
     commands::Global,
     failure::hinted,
-    index::{Choice, Task, Wanted, choose},
+    index::{Choice, Chosen, Task, Wanted, choose, parse_share},
+    opened::Opened,
     output::say,
+    planner::Planner,
     size,
 };
 
@@ -25,64 +25,33 @@ use crate::{
 #[command(next_help_heading = "Index")]
 pub(super) struct IndexArgs {
     /// How to search: `scan` compares with every row; pieces, blocks, multi and psm look up parts of signatures in
-    /// tables, and may have numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23. Not said, it is the index file's way, or
-    /// the scan
+    /// tables, and may have numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23; permuted walks through sorted orders, as
+    /// permuted-16. Not said, it is the index file's way; without one, what is predicted to be the fastest, which is the
+    /// scan unless there are many rows and queries
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true)]
     index: Wanted,
 
     /// The share of the hits that is enough, as 0.9: allows an index that is not exact
-    #[arg(long, value_name = "SHARE", value_parser = parse_recall)]
-    pub(super) recall: Option<f32>,
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub(super) recall: Option<f64>,
 
     /// The most memory for an index that is built for this search, as 500M or 4G
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    memory: Option<u64>,
+    pub(super) memory: Option<u64>,
 
-    /// Tell on standard error how the search was done and how long it took
+    /// Tell on standard error how the search was done and how long it took, beside what was predicted
     #[arg(long)]
     pub(super) explain: bool,
 }
 
-fn parse_recall(text: &str) -> Result<f32, String> {
-    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "a share is a number from 0 to 1, as 0.9".to_owned())
-}
-
-/// What is searched: signatures, and an index over them if a file of one was named.
-pub(super) struct Opened {
-    pub(super) file: SignatureFile,
-    pub(super) path: PathBuf,
-    index: Option<IndexFile>,
-    took: Duration,
-}
-
-impl Opened {
-    /// Opens what the user named: signatures, or an index, which knows where its signatures are.
-    pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
-        let started = Instant::now();
-        let index = IndexFile::is_in(path).then(|| IndexFile::open(path)).transpose()?;
-        let path = match &index {
-            Some(index) => signatures_of(index, path)?,
-            None => path.to_owned(),
-        };
-        let file = crate::output::open_signatures(&path)?;
-        Ok(Opened { file, path, index, took: started.elapsed() })
-    }
-}
-
-fn signatures_of(index: &IndexFile, path: &Path) -> anyhow::Result<PathBuf> {
-    let path = path.display();
-    match index.signatures() {
-        Some(signatures) if signatures.exists() => Ok(signatures),
-        Some(signatures) => Err(hinted(
-            format!("{path} belongs to {}, which is not there", signatures.display()),
-            "an index needs its signatures: put them there, or beside it",
-        )),
-        None => Err(hinted(
-            format!("{path} does not say which signatures it belongs to"),
-            "build it again with `lookalike build FILE.sig -o FILE.idx`",
-        )),
-    }
+/// What an index is made ready for.
+#[derive(Clone, Copy)]
+pub(super) struct Demand<'a> {
+    pub(super) args: &'a IndexArgs,
+    pub(super) question: Question,
+    /// How many queries there will be, or about as many.
+    pub(super) queries: u64,
+    pub(super) global: &'a Global,
 }
 
 /// An index that is ready, and what there is to tell about it.
@@ -92,6 +61,10 @@ pub(super) struct Ready<'a> {
     pub(super) takes_margins: bool,
     /// Queries to ask at a time.
     pub(super) batch: usize,
+    /// What the planner calls it, if it knows it.
+    pub(super) planned: Option<plan::Choice>,
+    /// Whether it was there before the search.
+    pub(super) was_built: bool,
     pub(super) about: Vec<(&'static str, String)>,
 }
 
@@ -100,33 +73,25 @@ const SCAN_BATCH: usize = 256;
 /// Tables are asked more at a time, so that each thread has some.
 const TABLES_BATCH: usize = 8192;
 
+/// The same permutations each time.
+const SEED: u64 = 1;
+
 impl<'a> Ready<'a> {
     /// Makes an index ready for a question.
-    pub(super) fn new(
-        args: &IndexArgs,
-        opened: &'a Opened,
-        question: Question,
-        global: &Global,
-    ) -> anyhow::Result<Self> {
-        match (&opened.index, args.index) {
-            (Some(index), wanted) if wanted != Wanted::Scan => {
-                Ready::opened(args, opened, index, question, global)
+    pub(super) fn new(demand: Demand<'_>, opened: &'a Opened) -> anyhow::Result<Self> {
+        match &opened.index {
+            Some(index) if demand.args.index != Wanted::Scan => {
+                Ready::opened(demand, opened, index)
             }
-            _ => Ready::chosen(args, &opened.file, question),
+            _ => Ready::chosen(demand, &opened.file),
         }
     }
 
     /// The index of a file.
-    fn opened(
-        args: &IndexArgs,
-        opened: &'a Opened,
-        index: &IndexFile,
-        question: Question,
-        global: &Global,
-    ) -> anyhow::Result<Self> {
+    fn opened(demand: Demand<'_>, opened: &'a Opened, index: &IndexFile) -> anyhow::Result<Self> {
         let composition = index.composition();
         let method = composition.method();
-        if !args.index.admits(method) {
+        if !demand.args.index.admits(method) {
             let sig = opened.path.display();
             return Err(hinted(
                 format!("the index file is {method}, which is not what `--index` says"),
@@ -135,78 +100,122 @@ impl<'a> Ready<'a> {
                 ),
             ));
         }
-        let allowed = args.check_exact(composition, question);
-        if allowed.is_err() && args.index == Wanted::Auto {
+        let allowed = demand.check_tables(composition);
+        if allowed.is_err() && demand.args.index == Wanted::Auto {
             let within = composition.guarantee();
-            say(global, || {
+            say(demand.global, || {
                 format!(
                     "note: {method} is exact up to a radius of {within}, so every row is compared; `--recall` allows less"
                 )
             });
-            return Ready::scan(&opened.file);
+            return Ready::scan(&opened.file, "the index file is not exact for this radius");
         }
         allowed?;
         let started = Instant::now();
         let tables = index.tables(opened.file.signatures())?;
-        let how = format!("opened in {}", seconds(opened.took + started.elapsed()));
-        Ok(Ready::tables(tables, how, question))
+        let how = ("opened", seconds(opened.took + started.elapsed()));
+        let ready = Ready::tables(tables, "the index file has it", how, demand.question);
+        Ok(Ready { was_built: true, ..ready })
     }
 
     /// The index that is chosen, built for this search.
-    fn chosen(
-        args: &IndexArgs,
-        file: &'a SignatureFile,
-        question: Question,
-    ) -> anyhow::Result<Self> {
+    fn chosen(demand: Demand<'_>, file: &'a SignatureFile) -> anyhow::Result<Self> {
         let rows = file.signatures();
         let task = Task {
             bits: rows.bits(),
             rows: rows.len(),
-            radius: radius_of(question),
-            memory: args.memory,
+            radius: radius_of(demand.question),
+            recall: demand.args.recall.unwrap_or(1.0),
+            memory: demand.args.memory,
             key_bits: None,
             stored: None,
-            keep: false,
+            queries: Some(demand.queries),
         };
+        let plans = |task: &_| Ok(Planner::new(file, task, demand.global)?.plans(task));
+        let Chosen { choice, why } = choose(demand.args.index, &task, plans)?;
         let started = Instant::now();
-        match choose(args.index, &task)? {
-            Choice::Scan => Ready::scan(file),
+        match choice {
+            Choice::Scan => Ready::scan(file, why),
+            Choice::Permuted(method) => {
+                demand.check_permuted(method, rows.len())?;
+                let index = Permuted::build(rows, method.orders, method.walks, SEED)?;
+                Ok(Ready::permuted(index, why, started.elapsed()))
+            }
             Choice::Tables(method, build) => {
-                let width = lookalike::table::key_width(rows.len());
-                args.check_exact(&method.compose(rows.bits(), width)?, question)?;
+                let usual = lookalike::table::key_width(rows.len());
+                let width = build.key_width.unwrap_or(usual);
+                demand.check_tables(&method.compose(rows.bits(), width)?)?;
                 let tables = Tables::build(rows, method, build)?;
-                let how = format!("built in {}", seconds(started.elapsed()));
-                Ok(Ready::tables(tables, how, question))
+                let how = ("built", seconds(started.elapsed()));
+                Ok(Ready::tables(tables, why, how, demand.question))
             }
         }
     }
 
-    fn scan(file: &'a SignatureFile) -> anyhow::Result<Self> {
+    fn scan(file: &'a SignatureFile, why: &'static str) -> anyhow::Result<Self> {
         let rows = file.signatures();
-        let about = vec![
-            ("index", "scan: every row is compared".to_owned()),
-            (
-                "memory",
-                format!("{} of signatures", size::display(size_of_val(rows.words()) as u64)),
-            ),
-        ];
-        let index = Box::new(Scan::new(rows)?);
-        Ok(Ready { index, takes_margins: false, batch: SCAN_BATCH, about })
+        let memory = size::display(size_of_val(rows.words()) as u64);
+        Ok(Ready {
+            index: Box::new(Scan::new(rows)?),
+            takes_margins: false,
+            batch: SCAN_BATCH,
+            planned: Some(plan::Choice::Scan),
+            was_built: false,
+            about: vec![
+                ("index", "scan: every row is compared".to_owned()),
+                ("why", why.to_owned()),
+                ("memory", format!("none but {memory} of signatures")),
+            ],
+        })
     }
 
-    fn tables(tables: Tables<'a>, how: String, question: Question) -> Self {
+    fn permuted(index: Permuted<'a>, why: &'static str, took: Duration) -> Self {
+        let PermutedMethod { orders, walks } = index.method();
+        let (bytes, distinct) = (size::display(index.bytes()), index.distinct());
+        let about = vec![
+            ("index", index.method().to_string()),
+            ("why", why.to_owned()),
+            ("built", seconds(took)),
+            ("orders", format!("{orders}, a query looks at {walks} rows")),
+            ("memory", format!("{bytes} for {distinct} distinct rows")),
+        ];
+        Ready {
+            index: Box::new(index),
+            takes_margins: false,
+            batch: TABLES_BATCH,
+            planned: None,
+            was_built: false,
+            about,
+        }
+    }
+
+    fn tables(
+        tables: Tables<'a>,
+        why: &'static str,
+        how: (&'static str, String),
+        question: Question,
+    ) -> Self {
         let composition = tables.composition();
         let bytes = tables.bytes() + tables.row_bytes();
-        let (count, stored) = (composition.layouts().len(), tables.stored().bytes());
-        let key = composition.key_width();
+        let (count, stored) = (composition.layouts().len(), tables.stored());
+        let (method, key) = (composition.method(), composition.key_width());
         let about = vec![
-            ("index", format!("{}, {how}", composition.method())),
-            ("tables", format!("{count}, keys of {key} bits, {stored} bytes a row")),
+            ("index", method.to_string()),
+            ("why", why.to_owned()),
+            how,
+            ("tables", format!("{count}, keys of {key} bits, {} bytes a row", stored.bytes())),
             ("memory", format!("{} for {} distinct rows", size::display(bytes), tables.distinct())),
             ("probes", probes(&tables, question)),
         ];
-        let takes_margins = composition.takes_margins();
-        Ready { index: Box::new(tables), takes_margins, batch: TABLES_BATCH, about }
+        let build = Build { key_width: Some(key), stored: Some(stored) };
+        Ready {
+            takes_margins: composition.takes_margins(),
+            index: Box::new(tables),
+            batch: TABLES_BATCH,
+            planned: Some(plan::Choice::Tables(method, build)),
+            was_built: false,
+            about,
+        }
     }
 }
 
@@ -223,26 +232,37 @@ fn probes(tables: &Tables<'_>, question: Question) -> String {
     }
 }
 
-impl IndexArgs {
-    /// Whether a composition answers exactly, or less is allowed.
-    fn check_exact(&self, composition: &Composition, question: Question) -> anyhow::Result<()> {
-        let exact = radius_of(question).is_none_or(|radius| composition.is_exact(radius));
-        if exact || self.recall.is_some_and(|recall| recall < 1.0) {
-            return Ok(());
-        }
-        let (method, within) = (composition.method(), composition.guarantee());
-        let radius = radius_of(question).unwrap_or_default();
-        Err(hinted(
+impl Demand<'_> {
+    /// Whether tables answer exactly, or less is allowed.
+    fn check_tables(&self, composition: &Composition) -> anyhow::Result<()> {
+        let exact = radius_of(self.question).is_none_or(|radius| composition.is_exact(radius));
+        self.check_exact(exact, || {
+            let (method, within) = (composition.method(), composition.guarantee());
+            let radius = radius_of(self.question).unwrap_or_default();
             format!(
                 "{method} may miss hits within {radius} bits: it is exact up to a radius of {within}"
-            ),
-            "`--recall 0.9` says that some may be missing; `--index multi` misses none",
-        ))
+            )
+        })
+    }
+
+    /// Whether sorted orders look at every row, or less is allowed.
+    fn check_permuted(&self, method: PermutedMethod, rows: usize) -> anyhow::Result<()> {
+        self.check_exact(method.walks >= rows, || {
+            format!("{method} may miss hits: a query looks at {} of {rows} rows", method.walks)
+        })
+    }
+
+    fn check_exact(&self, exact: bool, problem: impl FnOnce() -> String) -> anyhow::Result<()> {
+        if exact || self.args.recall.is_some_and(|recall| recall < 1.0) {
+            return Ok(());
+        }
+        let hint = "`--recall 0.9` says that some may be missing; `--index multi` misses none";
+        Err(hinted(problem(), hint))
     }
 }
 
 /// The radius of a question, if it has one.
-fn radius_of(question: Question) -> Option<u32> {
+pub(super) fn radius_of(question: Question) -> Option<u32> {
     match question {
         Question::Within(radius) | Question::First(radius) => Some(radius),
         Question::Nearest(_) => None,

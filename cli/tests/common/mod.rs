@@ -38,6 +38,8 @@ impl Place {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lookalike"));
         command.args(words(line)).current_dir(self.folder.path()).env_remove("LOOKALIKE_SIMD");
+        // The user's own is left alone.
+        command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }
 
