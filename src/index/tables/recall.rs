@@ -26,10 +26,12 @@ pub(super) struct Calibration {
     shares: Vec<f64>,
 }
 
-/// Patterns of errors that are tried for each distance.
-const PATTERNS: usize = 4096;
-/// A share that is as good as nothing.
-const RARE: f64 = 0.001;
+/// Patterns of errors that are tried for a distance, fewer if they have many errors.
+const MOST_PATTERNS: u32 = 4096;
+const FEWEST_PATTERNS: u32 = 512;
+const PATTERN_BITS: u32 = 1 << 18;
+/// Distances that are tried.
+const DISTANCES: u32 = 32;
 /// Fewer queries than this are no sample.
 const ENOUGH_QUERIES: usize = 64;
 /// Queries of the sample, and how many pairs are enough.
@@ -77,21 +79,26 @@ impl Tables<'_> {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let mut differences = vec![0; self.rows.stride()];
         let mut share = |distance: u32| {
-            let found = (0..PATTERNS).filter(|_| {
+            let patterns = (PATTERN_BITS / distance.max(1)).clamp(FEWEST_PATTERNS, MOST_PATTERNS);
+            let found = (0..patterns).filter(|_| {
                 random.differ_in(distance, self.rows.bits(), &mut differences);
                 self.finds(looking, &reach, 0, &differences)
             });
             // Where nothing was found, something might be.
-            (found.count() as f64 / PATTERNS as f64).max(0.5 / PATTERNS as f64)
+            (found.count() as f64).max(0.5) / f64::from(patterns)
         };
-        let mut shares: Vec<f64> = Vec::new();
-        for distance in 0..=looking.radius {
-            // Farther rows are found no more often than these, which is hardly ever.
-            let share = match shares.last() {
-                Some(&last) if last < RARE => last,
-                _ => share(distance),
-            };
-            shares.push(share);
+        // Of many distances only some are tried; in between, shares are as well.
+        let radius = looking.radius;
+        let step = (radius / DISTANCES).max(1);
+        let mut shares = vec![share(0)];
+        while let Some(next) =
+            (shares.len() as u32 <= radius).then(|| shares.len() as u32 - 1 + step)
+        {
+            let (last, end) = (shares[shares.len() - 1], next.min(radius));
+            let steps = end + 1 - shares.len() as u32;
+            let share = share(end);
+            let between = |i: u32| last + (share - last) * f64::from(i) / f64::from(steps);
+            shares.extend((1..=steps).map(between));
         }
         Ok(shares)
     }
