@@ -1,18 +1,18 @@
-//! Does the planner choose well? Every exact composition that it prices is built and measured, one thread, and the time
-//! of its choice is compared with that of the best.
+//! Does the planner choose well? Every exact composition that it prices is built and measured, one thread, and others as
+//! they are built by default, and the time of its choice is compared with that of the best.
 //!
 //!     cargo bench --bench plan -- [ROWS...]
 //!
 //! Rows are uniform, or skewed: every bit has a bias of its own, and a tenth of the rows are near-copies of a hundred
 //! templates. A quarter of the queries are near-copies of rows, the others are rows of the same kind. Whatever is
-//! predicted to take more than ten times as long as the choice is left out.
+//! predicted to take more than five times as long as the choice is left out, and what looks up more than 20,000 keys.
 #![allow(clippy::print_stdout, reason = "it is what a bench is for")]
 
 use std::time::Instant;
 
 use lookalike::{
     Result, Signatures,
-    index::{Answers, Index, Scan, Tables},
+    index::{Answers, Build, Index, Method, Scan, Tables},
     plan::{Choice, Costs, Plan, Sample, Task, plans},
 };
 
@@ -49,7 +49,7 @@ struct Data {
 
 /// What was measured: microseconds for a query, alone and in batches.
 struct Measured {
-    plan: Plan,
+    index: Choice,
     alone: f64,
     batched: f64,
 }
@@ -58,19 +58,41 @@ fn compare(costs: &Costs, data: &Data, radius: u32) -> Result<()> {
     let sample = Sample::of(&data.rows)?;
     let task = |batch| Task { radius, batch, queries: None, memory: None, recall: 1.0 };
     let (alone, batched) = (plans(costs, &sample, &task(1)), plans(costs, &sample, &task(1000)));
-    let close = |plans: &[Plan]| -> Vec<Plan> {
-        let most = plans[0].query_seconds * 10.0;
-        plans.iter().filter(|plan| plan.query_seconds <= most).cloned().collect()
+    let close = |plans: &[Plan]| -> Vec<Choice> {
+        let most = plans[0].query_seconds * 5.0;
+        let close = plans.iter().filter(|plan| plan.query_seconds <= most);
+        close.map(|plan| plan.index).collect()
     };
     let mut measured: Vec<Measured> = Vec::new();
-    for plan in close(&alone).into_iter().chain(close(&batched)) {
-        if !measured.iter().any(|other| other.plan.index == plan.index) {
-            measured.push(measure(plan, data, radius)?);
+    let others = by_default(data.rows.bits(), radius);
+    for index in close(&alone).into_iter().chain(close(&batched)).chain(others) {
+        if !measured.iter().any(|other| other.index == index) {
+            measured.push(measure(index, data, radius)?);
         }
     }
     report(data, radius, 1, &alone[0], &measured, |m| m.alone);
     report(data, radius, 1000, &batched[0], &measured, |m| m.batched);
     Ok(())
+}
+
+/// What one would try without a planner.
+fn by_default(bits: u32, radius: u32) -> Vec<Choice> {
+    let multi = |slices, parts| Method::Multi { slices, parts };
+    let pieces = Method::Pieces { slices: radius + 1 };
+    let blocks = Method::Blocks { blocks: radius + 2, leading: 2 };
+    let methods = [
+        pieces,
+        blocks,
+        multi(1, 1),
+        multi(2, 1),
+        multi(3, 1),
+        multi(4, 1),
+        multi(2, 3),
+        multi(2, 4),
+    ];
+    let few =
+        |method: &Method| method.compose(bits, 20).is_ok_and(|of| of.probes(radius) <= 20_000);
+    methods.into_iter().filter(few).map(|method| Choice::Tables(method, Build::default())).collect()
 }
 
 fn report(
@@ -81,35 +103,34 @@ fn report(
     measured: &[Measured],
     time: impl Fn(&Measured) -> f64,
 ) {
-    let chosen = measured.iter().find(|m| m.plan.index == choice.index).expect("it was measured");
+    let chosen = measured.iter().find(|m| m.index == choice.index).expect("it was measured");
     let best = measured.iter().min_by(|a, b| time(a).total_cmp(&time(b))).expect("some were");
     println!(
         "| {} | {} | {} | {radius} | {batch} | {} | {:.3} | {:.3} | {} | {:.3} | {:.2} |",
         data.rows.len(),
         data.rows.bits(),
         data.name,
-        name(choice),
+        name(&choice.index),
         choice.query_seconds * 1e6,
         time(chosen),
-        name(&best.plan),
+        name(&best.index),
         time(best),
         time(chosen) / time(best),
     );
 }
 
-fn name(plan: &Plan) -> String {
-    match plan.index {
+fn name(index: &Choice) -> String {
+    match *index {
         Choice::Scan => "scan".to_owned(),
         Choice::Tables(method, build) => {
-            let stored =
-                build.stored.map_or(String::new(), |stored| format!("{stored:?}").to_lowercase());
-            format!("{method} {} {stored}", build.key_width.unwrap_or(0))
+            let bits = build.key_width.map_or(String::new(), |bits| format!(" {bits}"));
+            format!("{method}{bits} {}", build.stored.map_or("default", |stored| stored.name()))
         }
     }
 }
 
-fn measure(plan: Plan, data: &Data, radius: u32) -> Result<Measured> {
-    let index: Box<dyn Index> = match plan.index {
+fn measure(choice: Choice, data: &Data, radius: u32) -> Result<Measured> {
+    let index: Box<dyn Index> = match choice {
         Choice::Scan => Box::new(Scan::new(&data.rows)?),
         Choice::Tables(method, build) => Box::new(Tables::build(&data.rows, method, build)?),
     };
@@ -126,7 +147,7 @@ fn measure(plan: Plan, data: &Data, radius: u32) -> Result<Measured> {
     let alone = timed(1, || {
         index.within(next.next().expect("there are queries").into(), radius, &mut found).map(drop)
     })?;
-    Ok(Measured { plan, alone, batched })
+    Ok(Measured { index: choice, alone, batched })
 }
 
 /// Microseconds for a query: the median of five stretches of at least 10 ms.

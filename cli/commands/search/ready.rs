@@ -222,7 +222,7 @@ impl<'a> Ready<'a> {
 /// How many keys are looked up for a query, in words.
 fn probes(tables: &Tables<'_>, question: Question) -> String {
     let Some(radius) = radius_of(question) else {
-        return "none: the nearest are found by comparing every row".to_owned();
+        return "few: where rows a few bits away are not enough, every row is compared".to_owned();
     };
     let composition = tables.composition();
     let keys = composition.probes(radius);
