@@ -1,6 +1,10 @@
 //! What things cost on this machine: measured once, then kept in the user's cache.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::PathBuf,
+};
 
 use lookalike::{hamming, plan::Costs};
 
@@ -34,11 +38,21 @@ fn keep(file: &std::path::Path, costs: &Costs) -> anyhow::Result<()> {
     Ok(fs::rename(&beside, file)?)
 }
 
-/// `lookalike/costs-….json` in the user's cache, for this version and kernel.
+/// `lookalike/costs-….json` in the user's cache, for this version, kernel and machine: homes are shared between machines.
 fn cache_file(kernel: &str) -> Option<PathBuf> {
     let folder =
         |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
-    let name = format!("costs-{}-{kernel}.json", env!("CARGO_PKG_VERSION"));
+    let name = format!("costs-{}-{kernel}-{:08x}.json", env!("CARGO_PKG_VERSION"), machine());
     Some(cache.join("lookalike").join(name))
+}
+
+/// A number for what the system says about the machine: its name and its CPU. 0 where it says nothing.
+fn machine() -> u32 {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find(|line| line.starts_with("model name")).unwrap_or_default();
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    (name, model).hash(&mut hasher);
+    hasher.finish() as u32
 }
