@@ -1,7 +1,9 @@
 //! Does the planner choose well? Every exact composition that it prices is built and measured, one thread, and others as
 //! they are built by default, and the time of its choice is compared with that of the best.
 //!
-//!     cargo bench --bench plan -- [ROWS...]
+//!     cargo bench --bench plan -- [ROWS...] [BITS...]
+//!
+//! Numbers up to 4096 are widths.
 //!
 //! Rows are uniform, or skewed: every bit has a bias of its own, and a tenth of the rows are near-copies of a hundred
 //! templates. A quarter of the queries are near-copies of rows, the others are rows of the same kind. Whatever is
@@ -19,9 +21,10 @@ use lookalike::{
 fn main() -> Result<()> {
     let costs = Costs::measure()?;
     println!("costs, in nanoseconds: {}\n", serde_json::to_string(&costs).unwrap_or_default());
-    let sizes =
-        std::env::args().filter_map(|argument| argument.parse().ok()).collect::<Vec<usize>>();
+    let numbers: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    let (widths, sizes): (Vec<_>, Vec<_>) = numbers.into_iter().partition(|&number| number <= 4096);
     let sizes = if sizes.is_empty() { vec![10_000, 1_000_000, 10_000_000] } else { sizes };
+    let widths = if widths.is_empty() { vec![64, 256] } else { widths };
     println!(
         "| rows | bits | data | radius | batch | choice | predicted us | measured us | best | us | ratio |"
     );
@@ -29,9 +32,9 @@ fn main() -> Result<()> {
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool of one thread");
     for rows in sizes {
-        for bits in [64, 256] {
+        for &bits in &widths {
             for skewed in [false, true] {
-                let data = Data::new(rows, bits, skewed);
+                let data = Data::new(rows, bits as u32, skewed);
                 for radius in [1, 3, 6] {
                     pool.install(|| compare(&costs, &data, radius))?;
                 }

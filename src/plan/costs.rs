@@ -60,6 +60,8 @@ pub struct ScanCost {
 }
 
 const NEAR: usize = 1 << 17;
+/// Enough rows that what a batch begins with does not count.
+const SOME: usize = 1 << 21;
 const FAR: usize = 1 << 28;
 /// A radius of a few bits.
 const FEW: u32 = 2;
@@ -196,7 +198,7 @@ fn scan(bits: u32, memory: &[u64]) -> Result<ScanCost> {
         let words = bytes / 8 / (bits as usize / 64) * (bits as usize / 64);
         Signatures::from_words(bits, memory[..words].to_vec())
     };
-    let (near, far) = (words(NEAR)?, words(FAR / 4)?);
+    let (near, some, far) = (words(NEAR)?, words(SOME)?, words(FAR / 4)?);
     let query = Signatures::from_words(bits, memory[..bits as usize / 64].to_vec())?;
     let queries = Signatures::from_words(bits, memory[..bits as usize / 64 * 256].to_vec())?;
     let mut found = Answers::new();
@@ -213,8 +215,8 @@ fn scan(bits: u32, memory: &[u64]) -> Result<ScanCost> {
         bits,
         near: per_word(&near, &query, FEW)?,
         far: per_word(&far, &query, FEW)?,
-        many: per_word(&near, &queries, FEW)?,
-        many_wide: per_word(&near, &queries, bits / 8)?,
+        many: per_word(&some, &queries, FEW)?,
+        many_wide: per_word(&some, &queries, bits / 8)?,
     })
 }
 
