@@ -137,8 +137,11 @@ const SAID: &str = "`--index` says so";
 const USUAL_NUMBERS: &str = "`--index` names it; the numbers are the usual ones";
 const PLANNED_NUMBERS: &str = "`--index` names it; the numbers are predicted to be the fastest";
 const PLANNED: &str = "predicted to be the fastest for so many queries, time to build included";
+/// An index is built that the planner would not build.
+pub(crate) const SCAN_WINS: &str = "the fastest of its kind; a scan is predicted to be faster";
 const KEPT: &str = "exact for every radius";
-const SMALL: &str = "so few rows and queries are compared before a better way is found";
+const SMALL: &str =
+    "rows and queries are so few that to compare them all takes no longer than to choose";
 const NEAREST: &str = "the nearest are found by comparing every row";
 
 /// For fewer rows no plan is made: any index does.
@@ -159,9 +162,15 @@ pub(crate) fn choose(
     plans: impl FnOnce(&plan::Task) -> anyhow::Result<Vec<Plan>>,
 ) -> anyhow::Result<Chosen> {
     if task.is_worth_a_plan(wanted) {
-        let best = plans(&task.to_plan())?.into_iter().find(|plan| task.admits(wanted, plan.index));
+        let plans = plans(&task.to_plan())?;
+        let scan_wins = plans.first().is_some_and(|plan| plan.index == plan::Choice::Scan);
+        let best = plans.into_iter().find(|plan| task.admits(wanted, plan.index));
         if let Some(plan) = best {
-            let why = if wanted == Wanted::Auto { PLANNED } else { PLANNED_NUMBERS };
+            let why = match wanted {
+                _ if scan_wins && plan.index != plan::Choice::Scan => SCAN_WINS,
+                Wanted::Auto => PLANNED,
+                _ => PLANNED_NUMBERS,
+            };
             return Ok(Chosen { choice: plan.index.into(), why });
         }
     }
@@ -205,13 +214,13 @@ impl Task {
         }
     }
 
-    /// The task as the planner has it. What leads from copy to copy is not in its plans.
+    /// The task as the planner has it.
     fn to_plan(self) -> plan::Task {
         plan::Task {
             radius: self.radius(),
             batch: self.queries.unwrap_or(BATCH).clamp(1, BATCH) as usize,
             queries: self.queries,
-            memory: self.memory.map(|memory| memory.saturating_sub(4 * self.rows as u64)),
+            memory: self.memory,
             recall: self.recall,
         }
     }
@@ -424,7 +433,7 @@ mod tests {
         };
         let task = told(Task { radius: None, memory: Some(100 << 20), ..TASK });
         assert_eq!((task.radius, task.batch, task.queries), (3, 256, None));
-        assert_eq!(task.memory, Some(96 << 20), "room for what leads from copy to copy");
+        assert_eq!(task.memory, Some(100 << 20));
         let task = told(Task { recall: 0.9, queries: Some(1 << 20), ..TASK });
         assert_eq!((task.recall, task.batch, task.queries), (0.9, 256, Some(1 << 20)));
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Global, Outcome};
 use crate::{
     failure::hinted,
-    index::{Choice, Task, Wanted, choose},
+    index::{Choice, SCAN_WINS, Task, Wanted, choose},
     output::{check_place, counted, open_signatures, print, say},
     planner::Planner,
     size,
@@ -95,7 +95,13 @@ impl Build {
         global: &Global,
     ) -> anyhow::Result<(Method, lookalike::index::Build)> {
         let plans = |task: &_| Ok(Planner::new(file, task, global)?.plans(task));
-        match choose(self.index, &self.task(file), plans)?.choice {
+        let chosen = choose(self.index, &self.task(file), plans)?;
+        if chosen.why == SCAN_WINS {
+            say(global, || {
+                "note: for such a radius a scan is predicted to be faster than any index".to_owned()
+            });
+        }
+        match chosen.choice {
             Choice::Tables(method, build) => Ok((method, build)),
             Choice::Scan => {
                 let problem = "a scan needs no index file";

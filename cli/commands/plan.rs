@@ -88,10 +88,19 @@ impl PlanCommand {
 fn explanation(plan: &Plan, task: &Task, rows: usize) -> String {
     let work = plan.work;
     let why = match plan.index {
-        Choice::Scan => format!(
-            "each of the {rows} rows is compared: nothing else is cheaper for a radius of {}",
-            task.radius
-        ),
+        Choice::Scan => {
+            let bounds = match (task.queries, task.memory) {
+                (Some(queries), _) => {
+                    format!(", the time to build it included, for {queries} queries")
+                }
+                (None, Some(_)) => " that fits into the memory".to_owned(),
+                (None, None) => String::new(),
+            };
+            let radius = task.radius;
+            format!(
+                "each of the {rows} rows is compared: no index{bounds} is faster for a radius of {radius}"
+            )
+        }
         Choice::Tables(..) => format!(
             "a query looks up {:.0} keys, meets about {:.1} rows and reads {:.0} lines of memory",
             work.probes, work.rows, work.lines

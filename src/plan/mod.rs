@@ -106,6 +106,8 @@ pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
         None => plan.query_seconds,
     };
     plans.sort_by(|a, b| total(a).total_cmp(&total(b)));
+    // Two names for the same tables are one plan.
+    plans.dedup_by(|b, a| (a.bytes, a.work, a.query_seconds) == (b.bytes, b.work, b.query_seconds));
     plans
 }
 
@@ -304,10 +306,10 @@ impl Pricing<'_> {
         near.iter().filter(is_found).count() as f64 / near.len() as f64
     }
 
-    /// The tables, and what leads from their rows to documents.
+    /// The tables, and what leads from their rows to documents and from copy to copy: all that there may be.
     fn bytes(&self, composition: &Composition, stored: Stored) -> f64 {
-        let firsts = if stored == Stored::Numbers { 0.0 } else { 4.0 };
-        composition.bytes(self.sample.total(), stored) as f64 + firsts * self.rows()
+        let leads = if stored == Stored::Numbers { 4.0 } else { 8.0 };
+        composition.bytes(self.sample.total(), stored) as f64 + leads * self.rows()
     }
 
     /// Nanoseconds for a query, and what they are made of.

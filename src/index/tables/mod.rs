@@ -188,7 +188,8 @@ fn stored_as(composition: &Composition, asked: Option<Stored>) -> Result<Stored>
         false => Err(Error::Method {
             method: composition.method().to_string(),
             problem: format!(
-                "cannot store rows of {bits} bits as {stored:?} with keys of {narrowest} bits"
+                "cannot store rows of {bits} bits as `{}` with keys of {narrowest} bits",
+                stored.name()
             ),
         }),
     }
