@@ -2,6 +2,7 @@
 
 use crate::{
     Result, Signatures,
+    hamming::{self, Kernel},
     index::{
         Queries,
         sample::{near_pairs, spread},
@@ -12,6 +13,7 @@ use crate::{
 /// Some of the rows, each signature once.
 #[derive(Debug, Clone)]
 pub struct Sample {
+    kernel: Kernel,
     rows: Signatures,
     /// How many rows there are in all.
     total: usize,
@@ -32,7 +34,7 @@ const ENOUGH: usize = 1 << 12;
 /// Rows whose keys are compared by sorting: a share of equal keys of 1 in a billion is seen.
 const SORTED: usize = 1 << 15;
 /// Rows whose keys are compared each with each, for keys that are a few bits apart.
-const COMPARED: usize = 1 << 9;
+const COMPARED: usize = 1 << 11;
 
 impl Sample {
     /// A sample of rows, evenly spread.
@@ -43,7 +45,8 @@ impl Sample {
         chosen.dedup();
         let words = chosen.into_iter().flatten().copied().collect();
         let sample = Signatures::from_words(rows.bits(), words)?;
-        Ok(Sample { rows: sample, total: rows.len(), near: Vec::new() })
+        let kernel = hamming::kernel()?;
+        Ok(Sample { kernel, rows: sample, total: rows.len(), near: Vec::new() })
     }
 
     /// Looks for pairs of a query and a row within the radius. They say how likely weak bits are to flip, and with it
@@ -83,9 +86,19 @@ impl Sample {
         let mut keys: Vec<u64> = spread(self.rows.len(), most).into_iter().map(key).collect();
         let near = match errors {
             0 => equal_pairs(&mut keys),
-            _ => close_pairs(&keys, errors),
+            _ => self.close_pairs(&keys, errors),
         };
         near / pairs(keys.len())
+    }
+
+    fn close_pairs(&self, keys: &[u64], errors: u32) -> f64 {
+        let mut distances = vec![0; keys.len()];
+        let mut close = |i: usize| {
+            let distances = &mut distances[..i];
+            self.kernel.distances(&keys[i..=i], &keys[..i], distances);
+            distances.iter().filter(|&&distance| distance <= errors).count()
+        };
+        (0..keys.len()).map(&mut close).sum::<usize>() as f64
     }
 }
 
@@ -96,11 +109,4 @@ fn pairs(len: usize) -> f64 {
 fn equal_pairs(keys: &mut [u64]) -> f64 {
     keys.sort_unstable();
     keys.chunk_by(|a, b| a == b).map(|same| pairs(same.len()) * f64::from(same.len() > 1)).sum()
-}
-
-fn close_pairs(keys: &[u64], errors: u32) -> f64 {
-    let near = |i: usize| {
-        keys[..i].iter().filter(|&other| (keys[i] ^ other).count_ones() <= errors).count()
-    };
-    (0..keys.len()).map(near).sum::<usize>() as f64
 }
