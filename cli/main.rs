@@ -6,6 +6,7 @@
 mod bench;
 mod commands;
 mod costs;
+mod dedup;
 mod failure;
 mod index;
 mod input;

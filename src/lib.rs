@@ -37,7 +37,9 @@
 //! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
 //! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`verify`].
 
+pub mod cluster;
 mod container;
+pub mod dedup;
 pub mod document;
 mod error;
 pub mod features;

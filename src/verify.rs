@@ -1,8 +1,159 @@
 //! The true likeness of two texts, feature by feature, beside what their signatures say of it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use crate::{Signer, features::weights::ONE, recipe::Scratch};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result, Signer, features::weights::ONE, recipe::Scratch};
+
+/// What decides whether two documents are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Verify {
+    /// Their signatures alone.
+    None,
+    /// The features that both have over those that either has, at least so many.
+    Jaccard(f64),
+    /// The features that both have over those of the smaller one, at least so many.
+    Containment(f64),
+    /// The cosine of the angle between their weighted features, at least so large.
+    Cosine(f64),
+}
+
+/// The features of a document: ascending, each once, with their weights if those count.
+#[derive(Debug, Clone, Copy)]
+pub struct FeatureSet<'a> {
+    /// The features, by 32 bits of their hashes.
+    pub elements: &'a [u32],
+    /// The weight of each; empty if only a cosine needs them and none is asked for.
+    pub weights: &'a [u32],
+}
+
+impl Verify {
+    /// The similarity of two documents that are alike; nothing if they are not. Signatures alone tell no similarity, and
+    /// the caller knows their distance: that is 1 here.
+    pub fn alike(&self, a: FeatureSet<'_>, b: FeatureSet<'_>) -> Option<f64> {
+        let similarity = self.similarity(a, b);
+        (similarity >= self.least()).then_some(similarity)
+    }
+
+    /// The similarity of two documents.
+    pub fn similarity(&self, a: FeatureSet<'_>, b: FeatureSet<'_>) -> f64 {
+        let sizes = (a.elements.len() as f64, b.elements.len() as f64);
+        let shared = || shared(a.elements, b.elements) as f64;
+        match self {
+            Verify::None => 1.0,
+            Verify::Jaccard(_) => {
+                let shared = shared();
+                shared / (sizes.0 + sizes.1 - shared)
+            }
+            Verify::Containment(_) => shared() / sizes.0.min(sizes.1),
+            Verify::Cosine(_) => cosine_of_sets(a, b),
+        }
+    }
+
+    /// From which similarity on documents are alike.
+    pub fn least(&self) -> f64 {
+        match *self {
+            Verify::None => 0.0,
+            Verify::Jaccard(least) | Verify::Containment(least) | Verify::Cosine(least) => least,
+        }
+    }
+
+    /// Whether it needs the weights of features.
+    pub fn needs_weights(&self) -> bool {
+        matches!(self, Verify::Cosine(_))
+    }
+
+    /// The most features that a document can have and be alike one that has `size`, which is the smaller one.
+    pub fn largest(&self, size: usize) -> usize {
+        match *self {
+            // A little room for rounding: the check itself is exact.
+            Verify::Jaccard(least) => (size as f64 / least + 1e-6) as usize,
+            _ => usize::MAX,
+        }
+    }
+}
+
+/// How many elements two ascending sets share.
+pub fn shared(a: &[u32], b: &[u32]) -> usize {
+    let (mut i, mut j, mut shared) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        let (x, y) = (a[i], b[j]);
+        // No branches to guess wrong.
+        shared += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    shared
+}
+
+fn cosine_of_sets(a: FeatureSet<'_>, b: FeatureSet<'_>) -> f64 {
+    let (mut i, mut j, mut dot) = (0, 0, 0.0);
+    while i < a.elements.len() && j < b.elements.len() {
+        let (x, y) = (a.elements[i], b.elements[j]);
+        if x == y {
+            dot += f64::from(a.weights[i]) * f64::from(b.weights[j]);
+        }
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    let length = |set: FeatureSet<'_>| -> f64 {
+        set.weights.iter().map(|&weight| f64::from(weight) * f64::from(weight)).sum()
+    };
+    // Rounding must not make copies less than alike.
+    (dot / (length(a) * length(b)).sqrt()).min(1.0)
+}
+
+impl FromStr for Verify {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = |problem: String| Err(Error::Setting { name: "verify", problem });
+        if text == "none" {
+            return Ok(Verify::None);
+        }
+        let (measure, least) = text.split_once(':').unwrap_or((text, ""));
+        let of: fn(f64) -> Verify = match measure {
+            "jaccard" => Verify::Jaccard,
+            "containment" => Verify::Containment,
+            "cosine" => Verify::Cosine,
+            _ => {
+                return bad(format!(
+                    "is `{text}`, not none, jaccard:0.8, cosine:0.9 or containment:0.8"
+                ));
+            }
+        };
+        match least.parse() {
+            Ok(least) if least > 0.0 && least <= 1.0 => Ok(of(least)),
+            _ => bad(format!("is `{text}`: a number above 0 and up to 1 follows the colon")),
+        }
+    }
+}
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verify::None => f.write_str("none"),
+            Verify::Jaccard(least) => write!(f, "jaccard:{least}"),
+            Verify::Containment(least) => write!(f, "containment:{least}"),
+            Verify::Cosine(least) => write!(f, "cosine:{least}"),
+        }
+    }
+}
+
+impl TryFrom<String> for Verify {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Verify> for String {
+    fn from(verify: Verify) -> String {
+        verify.to_string()
+    }
+}
 
 /// How alike two texts are.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,6 +283,27 @@ mod tests {
             likeness.differences[0],
             Difference { feature: "a".into(), first: 3.0, second: 1.0 }
         );
+    }
+
+    #[test]
+    fn what_decides_is_written_and_read() {
+        for text in ["none", "jaccard:0.8", "cosine:0.9", "containment:1"] {
+            assert_eq!(text.parse::<Verify>().unwrap().to_string(), text);
+        }
+        for text in ["", "jaccard", "jaccard:0", "cosine:1.5", "dice:0.5", "jaccard:x"] {
+            assert!(text.parse::<Verify>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sets_are_as_alike_as_counted() {
+        let set = |elements, weights| FeatureSet { elements, weights };
+        let (a, b) = (set(&[1, 2, 3, 4], &[1, 1, 1, 1]), set(&[2, 3, 4, 9], &[1, 1, 1, 1]));
+        assert_eq!(Verify::Jaccard(0.6).alike(a, b), Some(0.6));
+        assert_eq!(Verify::Jaccard(0.61).alike(a, b), None);
+        assert_eq!(Verify::Containment(0.5).similarity(a, set(&[2, 3], &[1, 1])), 1.0);
+        assert_eq!(Verify::Cosine(0.5).similarity(a, b), 0.75);
+        assert_eq!((Verify::Jaccard(0.8).largest(4), Verify::Jaccard(0.8).largest(5)), (5, 6));
     }
 
     #[test]

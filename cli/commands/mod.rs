@@ -5,6 +5,7 @@ mod build;
 mod compare;
 mod completions;
 mod convert;
+mod dedup;
 mod info;
 mod plan;
 mod recipe;
@@ -60,6 +61,7 @@ pub(crate) enum Format {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Dedup(Box<dedup::Dedup>),
     Sign(sign::Sign),
     Terms(terms::Terms),
     Build(build::Build),
@@ -101,6 +103,7 @@ impl Cli {
         rayon::ThreadPoolBuilder::new().num_threads(self.global.threads()).build_global()?;
         let global = &self.global;
         match self.command {
+            Command::Dedup(command) => command.run(global),
             Command::Sign(command) => command.run(global),
             Command::Terms(command) => command.run(global),
             Command::Build(command) => command.run(global),

@@ -77,6 +77,8 @@ pub(crate) struct Options {
     pub(crate) by_place: bool,
     /// Whether the other fields of a document are wanted.
     pub(crate) payload: bool,
+    /// If only some of them are: a reader may leave out the others.
+    pub(crate) some_fields: Option<Vec<String>>,
     pub(crate) max_document_bytes: u64,
 }
 
@@ -101,6 +103,7 @@ impl Options {
             id_field: args.id_field.clone(),
             by_place: false,
             payload,
+            some_fields: None,
             max_document_bytes: args.max_document_bytes,
         })
     }

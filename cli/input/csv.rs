@@ -13,6 +13,7 @@ use super::args::Options;
 use super::chunk::{Body, CHUNK_BYTES, Flow, Outlet, Record};
 use super::jsonl::{Field, hint_of_columns, id_or_place};
 use super::lines::{BOM, utf8};
+use super::original::Original;
 use super::record::{At, BadRecord, Place};
 use super::source::Reading;
 
@@ -27,6 +28,18 @@ struct Header {
     names: Vec<String>,
     text: usize,
     id: Option<usize>,
+}
+
+impl Rows {
+    pub(super) fn file(&self) -> Arc<str> {
+        Arc::clone(&self.header.file)
+    }
+
+    pub(super) fn original(self) -> Original {
+        let names = self.header.names.clone();
+        let rows = self.rows.into_iter().map(|(_, row)| row).collect();
+        Original::Rows { file: Arc::clone(&self.header.file), names, rows }
+    }
 }
 
 pub(super) fn parse(rows: Rows, options: &Options, found: &mut Vec<Record>) {

@@ -238,6 +238,10 @@ impl<'a, 'r> Splitter<'a, 'r> {
 }
 
 impl Values {
+    pub(super) fn file(&self) -> Arc<str> {
+        Arc::clone(&self.file)
+    }
+
     fn new(file: &Arc<str>) -> Self {
         Values { file: Arc::clone(file), bytes: Vec::new(), spans: Vec::new() }
     }

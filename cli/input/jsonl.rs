@@ -21,13 +21,17 @@ pub(super) fn parse_object(place: Place, json: &str, options: &Options) -> Recor
     if !json.trim_start().starts_with('{') {
         return Err(not_an_object(place, json));
     }
-    if options.payload { with_payload(place, json, options) } else { picked(place, json, options) }
+    match options.payload {
+        true if options.some_fields.is_none() => with_payload(place, json, options),
+        _ => picked(place, json, options),
+    }
 }
 
 fn picked(place: Place, json: &str, options: &Options) -> Record {
     let mut picked = Picked::default();
     let mut reader = serde_json::Deserializer::from_str(json);
-    let wanted = Wanted { text: Some(&options.text_field), id: Some(options.id_path()) };
+    let fields = options.some_fields.as_deref().unwrap_or_default();
+    let wanted = Wanted { text: Some(&options.text_field), id: Some(options.id_path()), fields };
     let read = Object { wanted, steps: 0, picked: &mut picked }.deserialize(&mut reader);
     if let Err(error) = read.and_then(|()| reader.end()) {
         return Err(broken_json(place, &error));
@@ -37,7 +41,14 @@ fn picked(place: Place, json: &str, options: &Options) -> Record {
         Some((_, raw)) => id_of_raw(raw),
         None => Field::Missing,
     };
-    finish(place, text, id, options, || serde_json::from_str(json).unwrap_or_default())
+    let mut document =
+        finish(place, text, id, options, || serde_json::from_str(json).unwrap_or_default())?;
+    let values = picked.fields.into_iter();
+    let values = values.filter_map(|(field, raw)| {
+        Some((fields[field].clone(), serde_json::from_str(raw.get()).ok()?))
+    });
+    document.payload = values.collect();
+    Ok(document)
 }
 
 fn with_payload(place: Place, json: &str, options: &Options) -> Record {
@@ -237,6 +248,8 @@ pub(super) fn take(fields: &mut Map<String, Value>, path: &str) -> Option<Value>
 struct Wanted<'p> {
     text: Option<&'p str>,
     id: Option<&'p str>,
+    /// Other fields of the object itself.
+    fields: &'p [String],
 }
 
 /// What was found, with the number of steps into nested objects: fewer win.
@@ -244,6 +257,7 @@ struct Wanted<'p> {
 struct Picked<'j> {
     text: Option<(usize, Field)>,
     id: Option<(usize, &'j RawValue)>,
+    fields: Vec<(usize, &'j RawValue)>,
 }
 
 /// Reads an object for the wanted fields, and anything else for nothing.
@@ -269,12 +283,14 @@ impl<'j> Visitor<'j> for Object<'_, '_, 'j> {
     }
 
     fn visit_map<A: MapAccess<'j>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(step) = map.next_key_seed(Key(self.wanted))? {
+        while let Some((step, field)) = map.next_key_seed(Key(self.wanted))? {
             let fewest = |found: Option<usize>| found.is_none_or(|steps| self.steps <= steps);
             if step.text == Some("") && fewest(self.picked.text.as_ref().map(|found| found.0)) {
                 self.picked.text = Some((self.steps, map.next_value_seed(Text)?));
             } else if step.id == Some("") && fewest(self.picked.id.map(|found| found.0)) {
                 self.picked.id = Some((self.steps, map.next_value()?));
+            } else if let Some(field) = field.filter(|_| self.steps == 0) {
+                self.picked.fields.push((field, map.next_value()?));
             } else {
                 let wanted = step.inside();
                 if wanted.text.is_none() && wanted.id.is_none() {
@@ -322,33 +338,33 @@ impl<'p> Wanted<'p> {
         let rest = |path: Option<&'p str>| {
             path?.strip_prefix(key).filter(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        Wanted { text: rest(self.text), id: rest(self.id) }
+        Wanted { text: rest(self.text), id: rest(self.id), fields: self.fields }
     }
 
     /// The paths inside the value of a key on the way.
     fn inside(self) -> Self {
         let inside = |rest: Option<&'p str>| rest?.strip_prefix('.');
-        Wanted { text: inside(self.text), id: inside(self.id) }
+        Wanted { text: inside(self.text), id: inside(self.id), fields: self.fields }
     }
 }
 
 impl<'j, 'p> DeserializeSeed<'j> for Key<'p> {
-    type Value = Wanted<'p>;
+    type Value = (Wanted<'p>, Option<usize>);
 
-    fn deserialize<D: Deserializer<'j>>(self, reader: D) -> Result<Wanted<'p>, D::Error> {
+    fn deserialize<D: Deserializer<'j>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_str(self)
     }
 }
 
 impl<'p> Visitor<'_> for Key<'p> {
-    type Value = Wanted<'p>;
+    type Value = (Wanted<'p>, Option<usize>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<Wanted<'p>, E> {
-        Ok(self.0.after(key))
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok((self.0.after(key), self.0.fields.iter().position(|field| field == key)))
     }
 }
 

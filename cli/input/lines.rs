@@ -1,6 +1,7 @@
 //! Blocks of whole lines. Looking for line ends is all the reading thread does.
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::args::Options;
@@ -26,30 +27,41 @@ impl Lines {
     ) {
         // One check for all lines is much faster than one for each.
         let all_valid = simdutf8::basic::from_utf8(&self.bytes).ok();
-        let lines = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
-        let mut start = 0;
-        for number in self.first.. {
-            let end = memchr::memchr(b'\n', &lines[start..]).map_or(lines.len(), |n| start + n);
-            let line = lines[start..end].strip_suffix(b"\r").unwrap_or(&lines[start..end]);
-            if !line.trim_ascii().is_empty() {
-                let place = Place::new(&self.file, At::Line(number));
-                let text = match all_valid {
-                    Some(all) => Ok(&all[start..start + line.len()]),
-                    None => utf8(line, &place),
-                };
-                found.push(match text {
-                    _ if line.len() as u64 > options.max_document_bytes => {
-                        Err(too_long(place, options))
-                    }
-                    Ok(text) => parse(place, text),
-                    Err(bad) => Err(bad),
-                });
-            }
-            start = end + 1;
-            if start > lines.len() {
-                return;
-            }
+        for (number, range) in self.numbered() {
+            let line = &self.bytes[range.clone()];
+            let place = Place::new(&self.file, At::Line(number));
+            let text = match all_valid {
+                Some(all) => Ok(&all[range]),
+                None => utf8(line, &place),
+            };
+            found.push(match text {
+                _ if line.len() as u64 > options.max_document_bytes => {
+                    Err(too_long(place, options))
+                }
+                Ok(text) => parse(place, text),
+                Err(bad) => Err(bad),
+            });
         }
+    }
+
+    /// Where each line that is not blank is, without its end.
+    pub(super) fn records(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.numbered().map(|(_, range)| range)
+    }
+
+    /// The same, with the numbers of the lines.
+    fn numbered(&self) -> impl Iterator<Item = (u64, Range<usize>)> + '_ {
+        let lines = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
+        let mut start = Some(0);
+        let ranges = std::iter::from_fn(move || {
+            let from = start?;
+            let end = memchr::memchr(b'\n', &lines[from..]).map_or(lines.len(), |n| from + n);
+            start = Some(end + 1).filter(|&next| next <= lines.len());
+            let cut = usize::from(lines[from..end].ends_with(b"\r"));
+            Some(from..end - cut)
+        });
+        let numbered = (self.first..).zip(ranges);
+        numbered.filter(|(_, range)| !self.bytes[range.clone()].trim_ascii().is_empty())
     }
 }
 

@@ -17,6 +17,7 @@ mod json;
 mod jsonl;
 mod lines;
 mod one;
+mod original;
 mod parquet;
 mod pipeline;
 mod record;
@@ -29,7 +30,8 @@ mod walk;
 mod warc;
 
 pub(crate) use args::{InputArgs, OnError, ReadArgs};
-pub(crate) use chunk::Record;
+pub(crate) use chunk::{Chunk, Record};
+pub(crate) use original::Original;
 pub(crate) use pipeline::run;
 pub(crate) use record::{BadRecord, InputError};
 pub(crate) use source::Sources;

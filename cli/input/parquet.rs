@@ -70,6 +70,33 @@ pub(super) struct Batch {
     before: u64,
 }
 
+impl RowGroup {
+    pub(super) fn file(&self) -> Arc<str> {
+        Arc::clone(&self.table.file)
+    }
+
+    /// Its rows as far as they can be read.
+    pub(super) fn batches(&self) -> Vec<RecordBatch> {
+        let mut batches = Vec::new();
+        // What is lost was told when the documents were read.
+        let _ = self.table.decode(self.group, |rows| {
+            batches.push(rows);
+            ControlFlow::Continue(())
+        });
+        batches
+    }
+}
+
+impl Batch {
+    pub(super) fn file(&self) -> Arc<str> {
+        Arc::clone(&self.table.file)
+    }
+
+    pub(super) fn into_rows(self) -> RecordBatch {
+        self.rows
+    }
+}
+
 /// Reads a file of its own.
 pub(super) fn read(path: PathBuf, reading: &Reading<'_>, out: &mut Outlet<'_>) -> Flow {
     let bytes = path.metadata().map_or(0, |about| about.len());
@@ -167,11 +194,11 @@ impl Table {
         self.metadata.metadata().row_group(group).num_rows().try_into().unwrap_or(0)
     }
 
-    /// What the needed columns of a row group take, uncompressed.
+    /// What the columns of a row group take, uncompressed. All of them, whichever are needed: a file is
+    /// cut into the same chunks every time.
     fn decoded_bytes(&self, group: usize) -> i64 {
-        let columns = self.metadata.metadata().row_group(group).columns();
-        let needed = columns.iter().enumerate().filter(|(leaf, _)| self.mask.leaf_included(*leaf));
-        needed.fold(0, |sum, (_, column)| sum.saturating_add(column.uncompressed_size().max(0)))
+        let columns = self.metadata.metadata().row_group(group).columns().iter();
+        columns.fold(0, |sum, column| sum.saturating_add(column.uncompressed_size().max(0)))
     }
 
     /// Decodes a row group; errors and panics of the decoder end it.

@@ -16,25 +16,26 @@ const WINDOW: usize = 3;
 /// More readers than this only wait for the disk.
 const MOST_READERS: usize = 8;
 
-/// Has `threads` threads do `work` on all chunks, and gives the results to `consume` in the order of
-/// the input. Stops early when `consume` breaks or fails.
+/// Has `threads` threads do `work` on all chunks and their numbers, and gives the results to `consume`
+/// in the order of the input. Stops early when `consume` breaks or fails. The same input has the same
+/// chunks every time.
 pub(crate) fn run<T: Send>(
     sources: &Sources,
     threads: usize,
-    work: impl Fn(Chunk) -> T + Sync,
+    work: impl Fn(usize, Chunk) -> T + Sync,
     mut consume: impl FnMut(T) -> anyhow::Result<ControlFlow<()>>,
 ) -> anyhow::Result<()> {
     let threads = threads.max(1);
     let mut chunks = sources.chunks(threads.div_ceil(2).min(MOST_READERS));
     let stop = chunks.stopper();
     let (order, results) = bounded(threads * WINDOW);
-    let feed = Mutex::new(Feed { chunks, order: Some(order) });
+    let feed = Mutex::new(Feed { chunks, number: 0, order: Some(order) });
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some((chunk, result)) = next(&feed) {
+                while let Some((number, chunk, result)) = next(&feed) {
                     // Fails only if nobody waits for it any more.
-                    let _ = result.send(work(chunk));
+                    let _ = result.send(work(number, chunk));
                 }
             });
         }
@@ -49,12 +50,14 @@ pub(crate) fn run<T: Send>(
 /// What the workers draw from.
 struct Feed<T> {
     chunks: Chunks,
+    /// How many were taken.
+    number: usize,
     /// Where results will come out, in order. Gone when the chunks are.
     order: Option<Sender<Receiver<T>>>,
 }
 
 /// The next chunk and where to put its result. Order is kept because the lock is.
-fn next<T>(feed: &Mutex<Feed<T>>) -> Option<(Chunk, Sender<T>)> {
+fn next<T>(feed: &Mutex<Feed<T>>) -> Option<(usize, Chunk, Sender<T>)> {
     let mut feed = feed.lock().ok()?;
     let Some(chunk) = feed.chunks.next() else {
         feed.order = None;
@@ -62,7 +65,8 @@ fn next<T>(feed: &Mutex<Feed<T>>) -> Option<(Chunk, Sender<T>)> {
     };
     let (result, receiver) = bounded(1);
     feed.order.as_ref()?.send(receiver).ok()?;
-    Some((chunk, result))
+    feed.number += 1;
+    Some((feed.number - 1, chunk, result))
 }
 
 fn consume_all<T>(

@@ -76,6 +76,18 @@ impl Sources {
         Sources::find(inputs, options)
     }
 
+    /// The same, with documents that keep only these of their other fields.
+    pub(crate) fn open_with_fields(
+        inputs: &[String],
+        args: &ReadArgs,
+        fields: Vec<String>,
+    ) -> Result<Self, InputError> {
+        let payload = !fields.is_empty();
+        // Nested fields take the longer way.
+        let some_fields = fields.iter().all(|field| !field.contains('.')).then_some(fields);
+        Sources::find(inputs, Options { some_fields, ..Options::new(args, payload)? })
+    }
+
     fn find(inputs: &[String], options: Options) -> Result<Self, InputError> {
         let found = walk::find(inputs, options.format, options.lines)?;
         let sources = Sources::new(found.inputs, options, found.unknown.into_iter().collect());
@@ -102,6 +114,33 @@ impl Sources {
         self.0.inputs.iter().any(|input| match &input.origin {
             Origin::Path(input) => input.canonicalize().is_ok_and(|input| input == path),
             Origin::Stream(_) => false,
+        })
+    }
+
+    /// What tells whether the input is still the same: names, sizes and times of change.
+    pub(crate) fn fingerprint(&self) -> serde_json::Value {
+        let of = |input: &Input| {
+            let Origin::Path(path) = &input.origin else {
+                return serde_json::json!([&*input.name]);
+            };
+            let changed = path.metadata().and_then(|about| about.modified()).ok();
+            let changed = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            let changed = changed.map(|since| since.as_nanos().to_string());
+            serde_json::json!([&*input.name, input.bytes, changed])
+        };
+        self.0.inputs.iter().map(of).collect()
+    }
+
+    /// The folder that all files are in.
+    pub(crate) fn root(&self) -> std::path::PathBuf {
+        let mut folders = self.0.inputs.iter().filter_map(|input| match &input.origin {
+            Origin::Path(_) => Some(Path::new(&*input.name).parent()?.to_owned()),
+            Origin::Stream(_) => None,
+        });
+        let first = folders.next().unwrap_or_default();
+        folders.fold(first, |root, folder| {
+            let common = root.components().zip(folder.components());
+            common.take_while(|(a, b)| a == b).map(|(a, _)| a).collect()
         })
     }
 

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::{counted, tell};
 use crate::{
     commands::{Global, Outcome},
-    input::{self, BadRecord, OnError, Record, Sources},
+    input::{self, BadRecord, Chunk, OnError, Record, Sources},
 };
 
 /// So many bad records are shown at the end; the others are counted.
@@ -60,10 +60,20 @@ impl<'a> Reading<'a> {
         &mut self,
         threads: usize,
         work: impl Fn(Vec<Record>) -> T + Sync,
+        consume: impl FnMut(T, &mut Self) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let sources = self.sources;
+        self.run_on_chunks(threads, |_, chunk| work(sources.parse(chunk)), consume)
+    }
+
+    /// The same on the chunks of the input, each with its number.
+    pub(crate) fn run_on_chunks<T: Send>(
+        &mut self,
+        threads: usize,
+        work: impl Fn(usize, Chunk) -> T + Sync,
         mut consume: impl FnMut(T, &mut Self) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let sources = self.sources;
-        let work = |chunk| work(sources.parse(chunk));
         let result = input::run(sources, threads, work, |result| {
             consume(result, self)?;
             Ok(ControlFlow::Continue(()))

@@ -148,6 +148,12 @@ impl Extractor {
         self.shingle.for_each(words, |feature| counts.add(self.hash.of(feature)));
     }
 
+    /// Calls `each` with the hash of every feature of a text, in order and as often as it occurs.
+    pub fn for_each_hash(&self, text: &str, buffers: &mut Buffers, mut each: impl FnMut(u64)) {
+        let words = self.words(text, buffers);
+        self.shingle.for_each(words, |feature| each(self.hash.of(feature)[0]));
+    }
+
     /// Calls `each` with every feature of a text and its hash, in order and as often as it occurs.
     pub fn for_each(&self, text: &str, mut each: impl FnMut(&str, u64)) {
         let mut buffers = Buffers::default();

@@ -2,7 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::{Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes, sliced};
+use super::{
+    Functions, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes, minima, sliced,
+};
 
 /// Proof that this CPU has AVX-512 F, BW and VPOPCNTDQ; only `detect` makes one.
 #[derive(Debug, Clone, Copy)]

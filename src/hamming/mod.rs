@@ -13,6 +13,7 @@ mod avx512;
 mod check;
 mod direct;
 mod lanes;
+mod minima;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
@@ -25,6 +26,8 @@ use std::{fmt, sync::OnceLock};
 use crate::{Error, Result};
 
 pub use check::{Near, Pair, READ_PAST, Stretch};
+pub use minima::Functions;
+pub(crate) use minima::mix32;
 pub use sliced::Match;
 
 /// The environment variable that forces a level.
@@ -42,6 +45,8 @@ trait Level: Copy {
     fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>);
     fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>);
     fn check_pairs(self, task: PairTask<'_>);
+    fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]);
+    fn bits_of_minima(self, minima: &[u32], words: &mut [u64]);
 }
 
 /// Pairs of rows and queries to compare.
@@ -137,6 +142,24 @@ macro_rules! compile_level {
                 }
                 // SAFETY: whoever has the level has the features.
                 unsafe { run(self, task) }
+            }
+
+            fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]) {
+                #[target_feature(enable = $features)]
+                fn run(set: &[u32], functions: &Functions, minima: &mut [u32]) {
+                    minima::lower(set, functions, minima);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(set, functions, minima) }
+            }
+
+            fn bits_of_minima(self, minima: &[u32], words: &mut [u64]) {
+                #[target_feature(enable = $features)]
+                fn run(minima: &[u32], words: &mut [u64]) {
+                    minima::bits(minima, words);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(minima, words) }
             }
         }
     };
@@ -275,6 +298,21 @@ impl Kernel {
     ) {
         let task = PairTask { pairs, queries, rows, stride, radius, found };
         chosen!(self, level => level.check_pairs(task));
+    }
+}
+
+/// MinHash.
+impl Kernel {
+    /// Lowers each of `minima` to the smallest value of its function over the set.
+    pub fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]) {
+        assert_eq!(functions.multipliers.len(), minima.len(), "a minimum for each function");
+        chosen!(self, level => level.minima(set, functions, minima));
+    }
+
+    /// One well-mixed bit of each minimum, the first as the leading bit of the first word.
+    pub fn bits_of_minima(self, minima: &[u32], words: &mut [u64]) {
+        assert_eq!(minima.len(), words.len() * 64, "a minimum for each bit");
+        chosen!(self, level => level.bits_of_minima(minima, words));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Plain words: the definition of right. The other levels compile the same functions with their own instructions, or
 //! are tested against them.
 
-use super::{Level, Near, PairTask, Stretch, check, lanes::Lanes, sliced};
+use super::{Functions, Level, Near, PairTask, Stretch, check, lanes::Lanes, minima, sliced};
 
 /// No proof needed: every CPU has words.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +40,14 @@ impl Level for Scalar {
 
     fn check_pairs(self, task: PairTask<'_>) {
         check::pairs::<u64>(self, task);
+    }
+
+    fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]) {
+        minima::lower(set, functions, minima);
+    }
+
+    fn bits_of_minima(self, minima: &[u32], words: &mut [u64]) {
+        minima::bits(minima, words);
     }
 }
 

@@ -8,7 +8,7 @@ use std::{fmt, path::Path};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use signer::{Scratch, Signed, Signer};
+pub use signer::{Scratch, Signed, Signer, Sketch, SketchSettings};
 
 use crate::{
     Error, Result,
@@ -26,6 +26,8 @@ pub enum SignatureKind {
     SimHash,
     /// Every feature votes on the few bits of its sparse random vector.
     TopSig,
+    /// One bit of the smallest hash of all features, for as many hash functions as there are bits. It has no margins.
+    MinHash,
 }
 
 /// What the signature is.
@@ -73,7 +75,7 @@ impl Default for Recipe {
 
 impl Recipe {
     /// The recipes that have names, with a line about each.
-    pub const NAMED: [(&'static str, &'static str); 4] = named::NAMED;
+    pub const NAMED: [(&'static str, &'static str); 5] = named::NAMED;
 
     /// The recipe of that name.
     pub fn named(name: &str) -> Option<Self> {
@@ -100,6 +102,12 @@ impl Recipe {
             return bad(
                 "signature.bits",
                 format!("is {bits}, not a multiple of 64 from 64 to 4096"),
+            );
+        }
+        if self.signature.kind == SignatureKind::MinHash && self.weight != Weight::One {
+            return bad(
+                "weight",
+                "must be `one`: minhash signs sets, which have no weights".into(),
             );
         }
         if self.min_features == 0 {
@@ -153,11 +161,11 @@ mod tests {
         }
     }
 
-    /// Both kinds at every width from 64 to 4096; another seed is another signature.
+    /// All kinds at every width from 64 to 4096; another seed is another signature.
     #[test]
     fn every_width_has_signatures() {
         let text = "One two three four five six seven eight nine ten eleven twelve.";
-        for kind in [SignatureKind::SimHash, SignatureKind::TopSig] {
+        for kind in [SignatureKind::SimHash, SignatureKind::TopSig, SignatureKind::MinHash] {
             for bits in (64..=4096).step_by(64) {
                 let signature = SignatureSettings { kind, bits };
                 let mut recipe = Recipe { signature, ..Recipe::default() };
@@ -167,7 +175,8 @@ mod tests {
                 };
                 let first = sign(&recipe);
                 assert_eq!(first.signature.bits(), bits);
-                assert_eq!(first.margins.as_ref().map(Vec::len), Some(bits as usize));
+                let margins = (kind != SignatureKind::MinHash).then_some(bits as usize);
+                assert_eq!(first.margins.as_ref().map(Vec::len), margins);
                 recipe.features.hash.seed = 1;
                 assert_ne!(first.signature, sign(&recipe).signature, "{kind:?}, {bits} bits");
             }
@@ -189,6 +198,7 @@ mod tests {
             (r#"{"signature": {"kind": "simhash", "bits": 100}}"#, "signature.bits"),
             (r#"{"version": 9}"#, "version"),
             (r#"{"min_features": 0}"#, "min_features"),
+            (r#"{"weight": "count", "signature": {"kind": "minhash", "bits": 64}}"#, "weight"),
             (r#"{"features": {"stem": "xx"}}"#, "features.stem"),
             (r#"{"features": {"stop_words": "xx"}}"#, "features.stop_words"),
             (r#"{"passages": {"from": 5, "to": 4}}"#, "passages"),

@@ -8,8 +8,9 @@ use crate::features::{
     words::WordRule,
 };
 
-pub(super) const NAMED: [(&str, &str); 4] = [
+pub(super) const NAMED: [(&str, &str); 5] = [
     ("text", "SimHash of 256 bits over the set of word 3-grams: near-duplicates among texts"),
+    ("minhash-256", "one-bit MinHash over the set of word 3-grams: what dedup takes, for Jaccard"),
     ("web", "SimHash of 64 bits over the words of HTML pages: near-exact copies in a crawl"),
     ("code", "SimHash of 256 bits over identifiers in runs of 3, case kept: source files"),
     ("topsig-1024", "TopSig of 1024 bits over words weighed by term statistics: nearest neighbors"),
@@ -18,6 +19,7 @@ pub(super) const NAMED: [(&str, &str); 4] = [
 pub(super) fn find(name: &str) -> Option<Recipe> {
     match name {
         "text" => Some(text()),
+        "minhash-256" => Some(minhash_256()),
         "web" => Some(web()),
         "code" => Some(code()),
         "topsig-1024" => Some(topsig_1024()),
@@ -40,6 +42,17 @@ pub(super) fn text() -> Recipe {
         signature: SignatureSettings { kind: SignatureKind::SimHash, bits: 256 },
         min_features: 1,
         passages: None,
+    }
+}
+
+/// Its distances estimate the Jaccard coefficient of sets of word 3-grams. Words are runs of letters, digits and
+/// underscores, as everybody counts them who speaks of that coefficient.
+fn minhash_256() -> Recipe {
+    Recipe {
+        name: "minhash-256".into(),
+        features: FeatureSettings { words: WordRule::Alphanumeric, ..FeatureSettings::default() },
+        signature: SignatureSettings { kind: SignatureKind::MinHash, bits: 256 },
+        ..text()
     }
 }
 

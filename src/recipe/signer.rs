@@ -11,6 +11,7 @@ use crate::{
     },
     signature::{
         margins::{margins_of, signature_of},
+        minhash::{Bands, MinHash, band_keys, element},
         simhash, topsig,
     },
 };
@@ -32,7 +33,30 @@ pub struct Signer {
     recipe: Recipe,
     extractor: Arc<Extractor>,
     terms: Option<TermStatistics>,
+    minhash: Option<MinHash>,
     with_margins: bool,
+}
+
+/// All that finding near-duplicates needs of a text, beside the text itself.
+#[derive(Debug)]
+pub struct Sketch<'a> {
+    /// The signature.
+    pub signature: Signature,
+    /// The features, by 32 bits of their hashes: ascending, each once.
+    pub set: &'a [u32],
+    /// The weight of each of them in 1/4096, if asked for.
+    pub weights: &'a [u32],
+    /// The band keys, if the signature has minima and bands were asked for.
+    pub keys: &'a [u32],
+}
+
+/// What a sketch has beside the signature and the set.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SketchSettings {
+    /// The band keys, of a MinHash recipe only.
+    pub bands: Option<Bands>,
+    /// The weights of the features.
+    pub weights: bool,
 }
 
 /// Buffers that a [`Signer`] uses again from document to document; each thread has its own.
@@ -42,6 +66,10 @@ pub struct Scratch {
     counts: Counts,
     weighted: Weighted,
     votes: Vec<i64>,
+    set: Vec<u32>,
+    weights: Vec<u32>,
+    minima: Vec<u32>,
+    keys: Vec<u32>,
 }
 
 impl Signer {
@@ -51,10 +79,12 @@ impl Signer {
         let terms = check_terms(&recipe, terms)?;
         recipe.terms = terms.as_ref().map(|terms| terms.fingerprint().to_owned());
         let extractor = Arc::new(Extractor::new(&recipe.features)?);
-        Ok(Signer { recipe, extractor, terms, with_margins: false })
+        let is_minhash = recipe.signature.kind == SignatureKind::MinHash;
+        let minhash = is_minhash.then(|| MinHash::new(recipe.signature.bits)).transpose()?;
+        Ok(Signer { recipe, extractor, terms, minhash, with_margins: false })
     }
 
-    /// The same signer, which gives margins too.
+    /// The same signer, which gives margins too, where its signatures have any.
     pub fn with_margins(self) -> Self {
         Signer { with_margins: true, ..self }
     }
@@ -97,7 +127,19 @@ impl Signer {
         if scratch.weighted.len() < self.recipe.min_features {
             return None;
         }
+        Some(self.sign_weighed(scratch))
+    }
+
+    /// The signature of features that were weighed.
+    fn sign_weighed(&self, scratch: &mut Scratch) -> Signed {
         let hash_bits = self.recipe.features.hash.bits;
+        if let Some(minhash) = &self.minhash {
+            scratch.set.clear();
+            scratch.set.extend(scratch.weighted.iter().map(|(hash, _)| element(hash[0])));
+            minhash.minima(&scratch.set, &mut scratch.minima);
+            let signature = minhash.signature(&scratch.minima);
+            return Signed { signature, margins: None, passage: None };
+        }
         scratch.votes.resize(self.recipe.signature.bits as usize, 0);
         match self.recipe.signature.kind {
             SignatureKind::SimHash => {
@@ -106,10 +148,76 @@ impl Signer {
             SignatureKind::TopSig => {
                 topsig::project(&scratch.weighted, hash_bits, &mut scratch.votes)
             }
+            SignatureKind::MinHash => unreachable!("it has no votes"),
         }
         let signature = signature_of(&scratch.votes).expect("the recipe was checked");
         let margins = self.with_margins.then(|| margins_of(&scratch.votes));
-        Some(Signed { signature, margins, passage: None })
+        Signed { signature, margins, passage: None }
+    }
+
+    /// The signature of a plain text as a whole with the set of its features, or nothing if it has too few.
+    pub fn sketch<'a>(
+        &self,
+        text: &str,
+        settings: SketchSettings,
+        scratch: &'a mut Scratch,
+    ) -> Option<Sketch<'a>> {
+        let signature = match &self.minhash {
+            Some(minhash) => self.sketch_minima(minhash, text, settings.bands, scratch)?,
+            None => self.sketch_votes(text, scratch)?,
+        };
+        if settings.weights {
+            self.weigh_set(text, scratch);
+        }
+        let weights = if settings.weights { &scratch.weights[..] } else { &[] };
+        Some(Sketch { signature, set: &scratch.set, weights, keys: &scratch.keys })
+    }
+
+    /// A set needs no counts: sorting its elements is all.
+    fn sketch_minima(
+        &self,
+        minhash: &MinHash,
+        text: &str,
+        bands: Option<Bands>,
+        scratch: &mut Scratch,
+    ) -> Option<Signature> {
+        let Scratch { buffers, set, minima, keys, .. } = scratch;
+        set.clear();
+        self.extractor.for_each_hash(text, buffers, |hash| set.push(element(hash)));
+        set.sort_unstable();
+        set.dedup();
+        if set.len() < self.recipe.min_features {
+            return None;
+        }
+        minhash.minima(set, minima);
+        keys.clear();
+        keys.extend(bands.into_iter().flat_map(|bands| band_keys(minima, bands)));
+        Some(minhash.signature(minima))
+    }
+
+    fn sketch_votes(&self, text: &str, scratch: &mut Scratch) -> Option<Signature> {
+        let signed = self.sign_text(text, scratch)?;
+        let Scratch { weighted, set, keys, .. } = scratch;
+        set.clear();
+        set.extend(weighted.iter().map(|(hash, _)| element(hash[0])));
+        set.sort_unstable();
+        set.dedup();
+        keys.clear();
+        Some(signed.signature)
+    }
+
+    /// The weight of each element of the set.
+    fn weigh_set(&self, text: &str, scratch: &mut Scratch) {
+        self.weigh(text, scratch);
+        let Scratch { weighted, set, weights, .. } = scratch;
+        weights.clear();
+        weights.resize(set.len(), 0);
+        for (hash, weight) in weighted.iter() {
+            if let Ok(at) = set.binary_search(&element(hash[0])) {
+                let weight = u32::try_from(weight).unwrap_or(u32::MAX);
+                weights[at] = weights[at].saturating_add(weight);
+            }
+        }
     }
 
     /// The features of a plain text with their weights.

@@ -18,7 +18,7 @@ use crate::{
     mapped::Cells,
     signature::{check_width, words_for},
 };
-use strings::Strings;
+pub(crate) use strings::Strings;
 pub use writer::{Columns, Row, SignatureWriter};
 
 const KIND: &str = "signatures";

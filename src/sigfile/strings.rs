@@ -8,7 +8,7 @@ use crate::{Result, container::Container, mapped::Cells};
 
 /// A column of texts.
 #[derive(Debug, Clone)]
-pub(super) enum Strings {
+pub(crate) enum Strings {
     /// In a mapped file.
     Mapped { bytes: Cells<u8>, ends: Cells<u64> },
     /// In memory.
@@ -25,7 +25,7 @@ pub(super) fn ends_of(name: &str) -> &'static str {
 
 impl Strings {
     /// The column `name` of `rows` texts, if the file has it.
-    pub(super) fn open<M: DeserializeOwned>(
+    pub(crate) fn open<M: DeserializeOwned>(
         container: &Container<M>,
         name: &str,
         rows: usize,
@@ -40,7 +40,7 @@ impl Strings {
     }
 
     /// The text of a row.
-    pub(super) fn get(&self, row: usize) -> Cow<'_, str> {
+    pub(crate) fn get(&self, row: usize) -> Cow<'_, str> {
         let (bytes, ends) = match self {
             Strings::Mapped { bytes, ends } => (bytes.as_slice(), ends.as_slice()),
             Strings::Owned(texts) => return Cow::Borrowed(&texts[row]),

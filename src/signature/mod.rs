@@ -5,6 +5,7 @@
 //! leaves the rest of its last word zero.
 
 pub(crate) mod margins;
+pub mod minhash;
 mod packed;
 pub(crate) mod simhash;
 pub(crate) mod topsig;

@@ -35,7 +35,7 @@ fn results_come_in_the_order_of_the_input() {
         let sources = open(&args([folder.path().to_str().unwrap()]), false);
         let mut next = 0;
         let turn = AtomicUsize::new(0);
-        let parse = |chunk| {
+        let parse = |_, chunk| {
             // The first to start is not the first to end.
             let turn = turn.fetch_add(1, Ordering::SeqCst) as u64;
             std::thread::sleep(Duration::from_millis(turn * 5 % 7));
@@ -108,6 +108,6 @@ fn stopping_does_not_wait_for_input() {
     .unwrap();
     assert_eq!(calls, 1);
     let sources = Sources::of_stream(Silence(13 * 100_000), options([]));
-    let failed = run(&sources, 2, |_| (), |()| anyhow::bail!("no more"));
+    let failed = run(&sources, 2, |_, _| (), |()| anyhow::bail!("no more"));
     assert_eq!(failed.unwrap_err().to_string(), "no more");
 }

@@ -1,0 +1,9 @@
+//! The stages of a deduplication: documents are signed, what is kept is decided, the result is written.
+
+pub(crate) mod groups;
+pub(crate) mod keep;
+pub(crate) mod listing;
+pub(crate) mod report;
+pub(crate) mod sign;
+pub(crate) mod work;
+pub(crate) mod write;

@@ -1,0 +1,85 @@
+//! The report of a run: `report.json` for programs, `report.html` for people.
+
+use lookalike::dedup::{
+    Checked, Counts, Dial,
+    audit::{ClusterAudit, SourceAudit},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Everything there is to know of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) program: String,
+    pub(crate) settings: Value,
+    pub(crate) dial: Dial,
+    pub(crate) documents: u64,
+    pub(crate) kept: u64,
+    pub(crate) removed: u64,
+    /// Documents with exactly the features of one that is kept.
+    pub(crate) copies: u64,
+    pub(crate) unsigned: u64,
+    pub(crate) skipped: u64,
+    pub(crate) text_bytes: u64,
+    pub(crate) removed_bytes: u64,
+    pub(crate) clusters: usize,
+    pub(crate) checked: Checked,
+    pub(crate) counts: Counts,
+    pub(crate) alarms: Vec<String>,
+    pub(crate) sources: Vec<SourceReport>,
+    pub(crate) largest: Vec<ClusterReport>,
+    /// Clusters whose members are least alike.
+    pub(crate) loosest: Vec<ClusterReport>,
+    /// How many clusters have 2, 3 to 4, 5 to 8, ... members.
+    pub(crate) sizes: Vec<(usize, usize)>,
+    /// How many removed documents are at each distance from their keeper.
+    pub(crate) distances: Vec<u64>,
+    /// How many have each similarity, in steps of a hundredth.
+    pub(crate) similarities: Vec<u64>,
+    pub(crate) examples: Vec<Example>,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) peak_memory: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SourceReport {
+    pub(crate) source: String,
+    #[serde(flatten)]
+    pub(crate) audit: SourceAudit,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ClusterReport {
+    pub(crate) id: String,
+    #[serde(flatten)]
+    pub(crate) audit: ClusterAudit,
+}
+
+/// A removed document beside its keeper.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Example {
+    pub(crate) removed: String,
+    pub(crate) keeper: String,
+    pub(crate) distance: u32,
+    pub(crate) similarity: f64,
+    pub(crate) removed_text: String,
+    pub(crate) keeper_text: String,
+}
+
+/// How long a stage took, and how much memory the process had used by its end.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
+    pub(crate) seconds: f64,
+    pub(crate) peak_memory: Option<u64>,
+    /// Whether it was done by an earlier run.
+    pub(crate) resumed: bool,
+}
+
+/// The most memory that this process has had, where the system tells.
+pub(crate) fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}

@@ -1,0 +1,86 @@
+//! The work folder: what was done so far, so that a run that was stopped goes on where it was.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::failure::hinted;
+
+const SETTINGS: &str = "settings.json";
+
+/// A folder for what is not the result. It goes away when that is there.
+pub(crate) struct Work {
+    folder: PathBuf,
+    /// Gone with the work if the user gave no folder.
+    _temporary: Option<tempfile::TempDir>,
+    /// Whether an earlier run left something to go on with.
+    pub(crate) resumed: bool,
+}
+
+impl Work {
+    /// Opens `.work` in the output folder, or makes it. What is there must be of the same input and settings.
+    pub(crate) fn open(
+        output: Option<&Path>,
+        settings: &Value,
+        restart: bool,
+    ) -> anyhow::Result<Self> {
+        let (folder, temporary) = match output {
+            Some(output) => (output.join(".work"), None),
+            None => {
+                let temporary = tempfile::tempdir().context("temporary folder")?;
+                (temporary.path().to_owned(), Some(temporary))
+            }
+        };
+        let name = || folder.display().to_string();
+        if restart && folder.exists() && temporary.is_none() {
+            fs::remove_dir_all(&folder).with_context(name)?;
+        }
+        let noted = folder.join(SETTINGS);
+        let resumed = noted.exists();
+        if resumed {
+            let before = fs::read(&noted).with_context(name)?;
+            let before: Value = serde_json::from_slice(&before).unwrap_or_default();
+            check_same(&before, settings, output)?;
+        } else {
+            fs::create_dir_all(&folder).with_context(name)?;
+            let text = serde_json::to_string_pretty(settings)?;
+            fs::write(&noted, text).with_context(name)?;
+        }
+        Ok(Work { folder, _temporary: temporary, resumed })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Removes it all: the result is there.
+    pub(crate) fn done(self) -> anyhow::Result<()> {
+        fs::remove_dir_all(&self.folder).with_context(|| self.folder.display().to_string())
+    }
+}
+
+/// Refuses to go on with the work of another input or of other settings.
+fn check_same(before: &Value, now: &Value, output: Option<&Path>) -> anyhow::Result<()> {
+    if before == now {
+        return Ok(());
+    }
+    let of = |value: &Value, key: &str| value.get(key).cloned().unwrap_or_default();
+    let keys = now.as_object().into_iter().flat_map(|now| now.keys());
+    let changed = keys.filter(|key| of(before, key) != of(now, key)).cloned().collect::<Vec<_>>();
+    let output = output.map_or(String::new(), |output| output.display().to_string());
+    Err(hinted(
+        format!(
+            "{output} has unfinished work of a run with other {}, which this run cannot go on with",
+            changed.join(", ")
+        ),
+        "say `--restart` to drop it and begin again, or name another folder with `-o`",
+    ))
+}

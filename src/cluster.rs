@@ -1,0 +1,279 @@
+//! Clusters: from pairs that are alike to groups, each with one document that is kept.
+//!
+//! Documents are numbered by rank: those that are rather kept come first. Pairs come in the order of their later member;
+//! whether a candidate pair is really alike is asked only where the answer matters.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Which documents belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Linkage {
+    /// All that are connected by alike pairs, through others if need be.
+    Components,
+    /// Those that are alike the one that is kept.
+    Star,
+    /// Those that are all alike each other.
+    Complete,
+}
+
+impl FromStr for Linkage {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "components" => Ok(Linkage::Components),
+            "star" => Ok(Linkage::Star),
+            "complete" => Ok(Linkage::Complete),
+            _ => {
+                let problem = format!("is `{text}`, not components, star or complete");
+                Err(Error::Setting { name: "linkage", problem })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Linkage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Linkage::Components => "components",
+            Linkage::Star => "star",
+            Linkage::Complete => "complete",
+        })
+    }
+}
+
+/// A candidate pair: the later and the earlier rank.
+pub type Candidate = (u32, u32);
+
+/// Groups of which nearly all members are candidates of each other: too many pairs to be listed.
+#[derive(Debug, Clone, Default)]
+pub struct Dense {
+    /// The ranks of each group, ascending.
+    groups: Vec<Vec<u32>>,
+    /// Which groups each rank is in: pairs, sorted.
+    of: Vec<(u32, u32)>,
+}
+
+impl Dense {
+    /// Groups of ranks, each ascending.
+    pub fn new(groups: Vec<Vec<u32>>) -> Self {
+        let group = |(group, ranks): (usize, &Vec<u32>)| {
+            ranks.iter().map(move |&rank| (rank, group as u32)).collect::<Vec<_>>()
+        };
+        let mut of: Vec<(u32, u32)> = groups.iter().enumerate().flat_map(group).collect();
+        of.sort_unstable();
+        Dense { groups, of }
+    }
+
+    fn groups_of(&self, rank: u32) -> impl Iterator<Item = usize> + '_ {
+        let start = self.of.partition_point(|&(other, _)| other < rank);
+        let of = self.of[start..].iter().take_while(move |&&(other, _)| other == rank);
+        of.map(|&(_, group)| group as usize)
+    }
+}
+
+/// Makes clusters of pairs, rank by rank.
+///
+/// `alike` gives the similarity of two documents that are alike. It is asked about candidates, and of dense groups about
+/// any two members.
+pub struct Clustering<F> {
+    linkage: Linkage,
+    alike: F,
+    dense: Dense,
+    /// Of each dense group those that are kept so far.
+    kept: Vec<Vec<u32>>,
+    /// The keeper of each rank so far; itself if it is kept. For components, a way to it.
+    keeper: Vec<u32>,
+    /// The similarity of each rank to what it was joined to.
+    similarity: Vec<f32>,
+    /// The other members of each cluster, if they must all be alike.
+    members: Vec<Vec<u32>>,
+    /// For components, the pairs that joined two of them.
+    joined: Vec<(u32, u32)>,
+    /// The next rank to be decided.
+    next: u32,
+    asked: u64,
+    candidates: Vec<u32>,
+}
+
+/// Who is kept, and who goes with whom. Everything by rank.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clusters {
+    /// The keeper of each document; itself if it is kept.
+    pub keeper: Vec<u32>,
+    /// How alike each is to its keeper; 1 for keepers.
+    pub similarity: Vec<f32>,
+    /// The longest way from a keeper to a member over alike pairs, for keepers of components.
+    pub chains: Vec<(u32, u32)>,
+    /// How many pairs were looked at closely.
+    pub asked: u64,
+}
+
+impl<F: Fn(u32, u32) -> Option<f64>> Clustering<F> {
+    /// Begins with so many documents, each on its own.
+    pub fn new(documents: usize, linkage: Linkage, dense: Dense, alike: F) -> Self {
+        let complete = if linkage == Linkage::Complete { documents } else { 0 };
+        Clustering {
+            linkage,
+            alike,
+            kept: vec![Vec::new(); dense.groups.len()],
+            dense,
+            keeper: (0..documents as u32).collect(),
+            similarity: vec![1.0; documents],
+            members: vec![Vec::new(); complete],
+            joined: Vec::new(),
+            next: 0,
+            asked: 0,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Takes candidates: sorted by the later rank, then by the earlier one, and behind those that came before.
+    pub fn take(&mut self, candidates: impl Iterator<Item = Candidate>) {
+        let mut candidates = candidates.peekable();
+        while let Some(&(later, _)) = candidates.peek() {
+            self.decide_until(later);
+            let mut earlier = std::mem::take(&mut self.candidates);
+            earlier.clear();
+            while let Some((_, rank)) = candidates.next_if(|pair| pair.0 == later) {
+                earlier.push(rank);
+            }
+            self.decide(later, &mut earlier);
+            self.candidates = earlier;
+        }
+    }
+
+    /// The clusters, when all candidates came.
+    pub fn finish(mut self) -> Clusters {
+        self.decide_until(self.keeper.len() as u32);
+        let mut chains = Vec::new();
+        if self.linkage == Linkage::Components {
+            self.join_dense_groups();
+            (0..self.keeper.len() as u32)
+                .for_each(|rank| self.keeper[rank as usize] = self.root(rank));
+            chains = chains_of(&self.joined, &self.keeper);
+        }
+        let Clustering { keeper, similarity, asked, .. } = self;
+        Clusters { keeper, similarity, chains, asked }
+    }
+
+    /// Decides those that have no candidates of their own.
+    fn decide_until(&mut self, rank: u32) {
+        while self.next < rank {
+            self.decide(self.next, &mut Vec::new());
+        }
+    }
+
+    fn decide(&mut self, rank: u32, earlier: &mut Vec<u32>) {
+        debug_assert_eq!(rank, self.next, "ranks come in order");
+        self.next = rank + 1;
+        if self.linkage == Linkage::Components {
+            for &other in earlier.iter() {
+                self.join(rank, other);
+            }
+            return;
+        }
+        let groups: Vec<usize> = self.dense.groups_of(rank).collect();
+        if !groups.is_empty() {
+            groups.iter().for_each(|&group| earlier.extend_from_slice(&self.kept[group]));
+            earlier.sort_unstable();
+            earlier.dedup();
+        }
+        for &other in earlier.iter() {
+            if self.keeper[other as usize] == other
+                && let Some(similarity) = self.belongs(rank, other)
+            {
+                self.keeper[rank as usize] = other;
+                self.similarity[rank as usize] = similarity as f32;
+                if self.linkage == Linkage::Complete {
+                    self.members[other as usize].push(rank);
+                }
+                return;
+            }
+        }
+        groups.into_iter().for_each(|group| self.kept[group].push(rank));
+    }
+
+    /// How alike a document is to a keeper in whose cluster it may be.
+    fn belongs(&mut self, rank: u32, keeper: u32) -> Option<f64> {
+        let similarity = self.ask(rank, keeper)?;
+        if self.linkage == Linkage::Complete {
+            for member in 0..self.members[keeper as usize].len() {
+                self.ask(rank, self.members[keeper as usize][member])?;
+            }
+        }
+        Some(similarity)
+    }
+
+    fn ask(&mut self, a: u32, b: u32) -> Option<f64> {
+        self.asked += 1;
+        (self.alike)(a, b)
+    }
+
+    /// Joins the components of two documents, if they are alike and it makes a difference.
+    fn join(&mut self, a: u32, b: u32) -> bool {
+        let (of_a, of_b) = (self.root(a), self.root(b));
+        if of_a == of_b || self.ask(a, b).is_none() {
+            return of_a == of_b;
+        }
+        self.keeper[of_a.max(of_b) as usize] = of_a.min(of_b);
+        self.joined.push((a.min(b), a.max(b)));
+        true
+    }
+
+    /// The first of a component; ways to it are halved as they are gone.
+    fn root(&mut self, mut rank: u32) -> u32 {
+        while self.keeper[rank as usize] != rank {
+            let above = self.keeper[self.keeper[rank as usize] as usize];
+            self.keeper[rank as usize] = above;
+            rank = above;
+        }
+        rank
+    }
+
+    /// Goes through each dense group from neighbor to neighbor: those already reached are not asked about again.
+    fn join_dense_groups(&mut self) {
+        for mut waiting in std::mem::take(&mut self.dense.groups) {
+            while let Some(start) = waiting.pop() {
+                let mut reached = vec![start];
+                while let Some(rank) = reached.pop() {
+                    waiting.retain(|&other| {
+                        let joined = self.join(rank, other);
+                        if joined {
+                            reached.push(other);
+                        }
+                        !joined
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The longest way from each keeper over the pairs that joined its component, which are a tree.
+fn chains_of(joined: &[(u32, u32)], keeper: &[u32]) -> Vec<(u32, u32)> {
+    let mut links: Vec<(u32, u32)> = joined.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
+    links.sort_unstable();
+    let of = |rank: u32| {
+        let start = links.partition_point(|&(from, _)| from < rank);
+        links[start..].iter().take_while(move |&&(from, _)| from == rank).map(|&(_, to)| to)
+    };
+    let mut keepers: Vec<u32> = joined.iter().map(|&(a, _)| keeper[a as usize]).collect();
+    keepers.sort_unstable();
+    keepers.dedup();
+    let longest = |keeper: u32| {
+        let (mut longest, mut reached) = (0, vec![(keeper, keeper, 0)]);
+        while let Some((rank, from, steps)) = reached.pop() {
+            longest = longest.max(steps);
+            let on = of(rank).filter(|&to| to != from);
+            reached.extend(on.map(|to| (to, rank, steps + 1)));
+        }
+        (keeper, longest)
+    };
+    keepers.into_iter().map(longest).collect()
+}

@@ -1,0 +1,322 @@
+//! Candidates: entries that have a key in common and whose signatures are near each other.
+//!
+//! Band by band, entries are sorted by their key and those with the same one, a *bucket*, are compared. A pair is
+//! reported by the first band that both have in common, so that no set of pairs is kept.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rayon::prelude::*;
+
+use super::{
+    Dial, SMALL,
+    entries::Entries,
+    pairs::{Pairs, pair},
+    sketches::SketchFile,
+};
+use crate::{
+    Error, Result,
+    hamming::{Kernel, kernel},
+    table::Parts,
+};
+
+/// Keys are turned from rows of a document into columns of a band in blocks of so many documents.
+const BLOCK: usize = 1 << 12;
+/// About how many entries a part of the key space has: what is sorted at once should stay in the first-level cache.
+const PART: usize = 1 << 12;
+/// A bucket larger than this is looked at before it is compared.
+const LARGE: usize = 1 << 11;
+/// A large bucket is dense if its entries would have more candidates each than this. Each needs to be compared with
+/// keepers only, of which there are few, but that waits until it is known who they are.
+const DENSE: usize = 64;
+/// A bucket of so many strangers is not compared: it takes a second key in common to find its pairs.
+pub(crate) const HUGE: usize = 1 << 18;
+/// How many pairs of a large bucket are looked at to tell whether it is dense.
+const LOOKS: usize = 1 << 12;
+
+/// What was found beside the pairs.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Pairs whose signatures were compared.
+    pub(crate) compared: u64,
+    /// Buckets in which nearly all are alike, as ranks in order.
+    pub(crate) dense: Vec<Vec<u32>>,
+    /// Buckets that were too large to be compared, and the entries in them.
+    pub(crate) huge: Vec<usize>,
+}
+
+/// How candidates are looked for.
+pub(crate) struct Finder<'a> {
+    sketches: &'a SketchFile,
+    entries: &'a Entries,
+    dial: &'a Dial,
+    kernel: Kernel,
+    /// Whether dense buckets are left for later.
+    lazy: bool,
+    compared: AtomicU64,
+    /// The keys of buckets that were not compared, by their bands.
+    huge: HashSet<(usize, u32)>,
+}
+
+/// What buckets leave behind for the end of their band.
+#[derive(Default)]
+struct Aside {
+    dense: Vec<Vec<u32>>,
+    huge: Vec<(u32, usize)>,
+}
+
+/// Memory that is used again from bucket to bucket.
+#[derive(Default)]
+struct Scratch {
+    members: Vec<u32>,
+    sizes: Vec<u32>,
+    words: Vec<u64>,
+    masks: Vec<u64>,
+    pairs: Vec<u64>,
+}
+
+impl<'a> Finder<'a> {
+    pub(crate) fn new(
+        sketches: &'a SketchFile,
+        entries: &'a Entries,
+        dial: &'a Dial,
+        lazy: bool,
+    ) -> Result<Self> {
+        let (kernel, compared, huge) = (kernel()?, AtomicU64::new(0), HashSet::new());
+        Ok(Finder { sketches, entries, dial, kernel, lazy, compared, huge })
+    }
+
+    /// Puts all candidates into `pairs`; `done` hears of each band.
+    pub(crate) fn find(
+        mut self,
+        memory: usize,
+        pairs: &Pairs,
+        mut done: impl FnMut(usize, usize),
+    ) -> Result<Found> {
+        let (entries, bands) = (self.entries.len(), self.dial.bands.count);
+        if entries <= SMALL {
+            return self.find_in_all(pairs);
+        }
+        // A column has 4 bytes an entry; half of the memory is for them.
+        let at_once = (memory / 8 / entries.max(1)).clamp(1, 16);
+        let mut found = Found::default();
+        for first in (0..bands).step_by(at_once) {
+            let width = at_once.min(bands - first);
+            let columns = self.columns(first, width);
+            for band in 0..width {
+                let column = |entry: usize| {
+                    columns[entry / BLOCK * (BLOCK * width) + band * BLOCK + entry % BLOCK]
+                };
+                let aside = self.find_in_band(first + band, column, pairs)?;
+                found.dense.extend(aside.dense);
+                found.huge.extend(aside.huge.iter().map(|huge| huge.1));
+                self.huge.extend(aside.huge.iter().map(|huge| (first + band, huge.0)));
+                done(first + band + 1, bands);
+            }
+        }
+        // Threads end in any order.
+        found.dense.sort_unstable();
+        found.huge.sort_unstable();
+        found.compared = self.compared.into_inner();
+        Ok(found)
+    }
+
+    /// A few entries are one bucket.
+    fn find_in_all(self, pairs: &Pairs) -> Result<Found> {
+        if self.entries.len() > 1 {
+            let all: Vec<u64> = (0..self.entries.len() as u64).collect();
+            let mut scratch = Scratch::default();
+            self.gather(&all, &mut scratch);
+            self.compare_large(0, &scratch, pairs)?;
+        }
+        Ok(Found { compared: self.compared.into_inner(), ..Found::default() })
+    }
+
+    /// The keys of some bands, block after block, in each band after band.
+    fn columns(&self, first: usize, width: usize) -> Vec<u32> {
+        let blocks = self.entries.len().div_ceil(BLOCK);
+        let mut columns = vec![0; blocks * BLOCK * width];
+        columns.par_chunks_mut(BLOCK * width).zip(self.entries.rows.par_chunks(BLOCK)).for_each(
+            |(block, rows)| {
+                for (i, &row) in rows.iter().enumerate() {
+                    let keys = &self.sketches.keys(row as usize)[first..first + width];
+                    keys.iter().enumerate().for_each(|(band, &key)| block[band * BLOCK + i] = key);
+                }
+            },
+        );
+        columns
+    }
+
+    fn find_in_band(
+        &self,
+        band: usize,
+        key: impl Fn(usize) -> u32 + Sync,
+        pairs: &Pairs,
+    ) -> Result<Aside> {
+        let entries = self.entries.len();
+        let bits = (entries / PART).max(1).ilog2();
+        let item = |entry: usize| u64::from(key(entry)) << 32 | entry as u64;
+        let part_of = |item: &u64| (item >> 32 >> (32 - bits)) as usize;
+        let mut parts = Parts::new(entries, 1 << bits, item, part_of)
+            .map_err(|source| Error::Memory { source })?;
+        let aside = Mutex::new(Aside::default());
+        parts.split_mut().into_par_iter().try_for_each_init(
+            Scratch::default,
+            |scratch, part| {
+                part.sort_unstable();
+                let buckets = part.chunk_by(|a, b| a >> 32 == b >> 32);
+                buckets
+                    .filter(|bucket| bucket.len() > 1)
+                    .try_for_each(|bucket| self.compare(band, bucket, scratch, pairs, &aside))?;
+                pairs.add(&mut scratch.pairs)
+            },
+        )?;
+        Ok(aside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// Compares all in a bucket, or puts the bucket aside.
+    fn compare(
+        &self,
+        band: usize,
+        bucket: &[u64],
+        scratch: &mut Scratch,
+        pairs: &Pairs,
+        aside: &Mutex<Aside>,
+    ) -> Result<()> {
+        self.gather(bucket, scratch);
+        if bucket.len() > LARGE {
+            let near = self.near_each(&scratch.words);
+            let mut aside = aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if self.lazy && near > DENSE {
+                let ranks = &self.entries.ranks;
+                let mut dense: Vec<u32> =
+                    scratch.members.iter().map(|&entry| ranks[entry as usize]).collect();
+                dense.sort_unstable();
+                aside.dense.push(dense);
+                return Ok(());
+            }
+            if near <= DENSE && bucket.len() > HUGE {
+                aside.huge.push(((bucket[0] >> 32) as u32, bucket.len()));
+                return Ok(());
+            }
+            drop(aside);
+            return self.compare_large(band, scratch, pairs);
+        }
+        let Scratch { members, sizes, words, masks, pairs: found } = scratch;
+        let bucket = Bucket { members, sizes, words };
+        (0..members.len() - 1).for_each(|i| self.compare_one(band, i, &bucket, masks, found));
+        if found.len() > 1 << 14 {
+            pairs.add(found)?;
+        }
+        Ok(())
+    }
+
+    /// A large bucket is work for all threads.
+    fn compare_large(&self, band: usize, scratch: &Scratch, pairs: &Pairs) -> Result<()> {
+        let Scratch { members, sizes, words, .. } = scratch;
+        let bucket = Bucket { members, sizes, words };
+        (0..members.len() - 1).into_par_iter().with_min_len(64).try_for_each_init(
+            || (Vec::new(), Vec::new()),
+            |(masks, found), i| {
+                self.compare_one(band, i, &bucket, masks, found);
+                pairs.add(found)
+            },
+        )
+    }
+
+    /// Compares a member of a bucket with those behind it that are not too large for it.
+    fn compare_one(
+        &self,
+        band: usize,
+        i: usize,
+        bucket: &Bucket<'_>,
+        masks: &mut Vec<u64>,
+        found: &mut Vec<u64>,
+    ) {
+        let stride = bucket.words.len() / bucket.members.len();
+        let largest = self.dial.verify.largest(bucket.sizes[i] as usize);
+        let behind = &bucket.sizes[i + 1..];
+        let behind = behind.partition_point(|&size| size as usize <= largest);
+        if behind == 0 {
+            return;
+        }
+        self.compared.fetch_add(behind as u64, Ordering::Relaxed);
+        masks.resize(behind.div_ceil(64), 0);
+        let (query, rows) = bucket.words[i * stride..].split_at(stride);
+        self.kernel.within(query, &rows[..behind * stride], self.dial.radius, masks);
+        for (block, &mask) in masks.iter().enumerate() {
+            let mut mask = mask;
+            while mask != 0 {
+                let j = i + 1 + block * 64 + mask.trailing_zeros() as usize;
+                mask &= mask - 1;
+                let (a, b) = (bucket.members[i], bucket.members[j]);
+                if !self.met_before(band, a, b) {
+                    let ranks = &self.entries.ranks;
+                    found.push(pair(ranks[a as usize], ranks[b as usize]));
+                }
+            }
+        }
+    }
+
+    /// The entries of a bucket with what is compared of them, smallest sets first.
+    fn gather(&self, bucket: &[u64], scratch: &mut Scratch) {
+        let Scratch { members, sizes, words, .. } = scratch;
+        let size = |entry: u32| self.entries.sizes[entry as usize];
+        members.clear();
+        members.extend(bucket.iter().map(|&item| item as u32));
+        // They are in order already, and the sort keeps that.
+        members.sort_by_key(|&entry| size(entry));
+        sizes.clear();
+        sizes.extend(members.iter().map(|&entry| size(entry)));
+        words.clear();
+        for &entry in members.iter() {
+            words.extend_from_slice(self.sketches.signature(self.entries.row(entry)));
+        }
+    }
+
+    /// Whether an earlier band has both in one bucket.
+    fn met_before(&self, band: usize, a: u32, b: u32) -> bool {
+        let keys = |entry: u32| &self.sketches.keys(self.entries.row(entry))[..band];
+        let (a, b) = (keys(a), keys(b));
+        let equal = |(a, b): (&[u32], &[u32])| {
+            // Without a way out in between, this is done several at a time.
+            a.iter().zip(b).fold(false, |any, (a, b)| any | (a == b))
+        };
+        let any = a.chunks(16).zip(b.chunks(16)).any(equal);
+        if any && !self.huge.is_empty() {
+            // A bucket that was not compared does not count.
+            let equal = (0..band).filter(|&band| a[band] == b[band]);
+            return equal.into_iter().any(|band| !self.huge.contains(&(band, a[band])));
+        }
+        any
+    }
+
+    /// How many candidates each entry of a bucket would have, by a sample of pairs.
+    fn near_each(&self, words: &[u64]) -> usize {
+        let stride = self.sketches.signature(0).len();
+        let members = words.len() / stride;
+        let row = |i: usize| &words[i * stride..][..stride];
+        let mut random = 0_u64;
+        let mut draw = || {
+            random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            (crate::features::hash::mix(random) % members as u64) as usize
+        };
+        let near = |(a, b): &(usize, usize)| {
+            a != b && self.kernel.distance(row(*a), row(*b)) <= self.dial.radius
+        };
+        let looks = (0..LOOKS).map(|_| (draw(), draw()));
+        looks.filter(near).count() * members / LOOKS
+    }
+}
+
+/// Entries with the same key, smallest sets first.
+struct Bucket<'a> {
+    members: &'a [u32],
+    sizes: &'a [u32],
+    words: &'a [u64],
+}

@@ -1,0 +1,317 @@
+//! Deduplication: which documents of a collection are kept, and what the others are near-duplicates of.
+//!
+//! Every document becomes a *sketch* ([`sketches`]): a one-bit MinHash signature, band keys, and the set of its features.
+//! Documents with the same set are one entry. Entries that have a key in common and near signatures are
+//! candidates; candidates whose sets are really alike make [clusters](crate::cluster). The [`Dial`] says
+//! how, from nothing but the similarity wanted, and [`Checked`] whether it came true.
+
+pub mod audit;
+mod candidates;
+mod check;
+mod decided;
+mod dial;
+mod entries;
+mod pairs;
+pub mod sketches;
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+pub use check::Checked;
+pub use dial::Dial;
+
+use crate::{
+    Error, Result,
+    cluster::{Clustering, Clusters, Dense, Linkage},
+    hamming::kernel,
+    verify::{FeatureSet, Verify},
+};
+use candidates::Finder;
+use check::Sample;
+use entries::{Entries, NONE};
+use pairs::{Pairs, members};
+use sketches::SketchFile;
+
+/// Up to so many entries, all are compared with all: that takes less than keys do, and misses less.
+const SMALL: usize = 1 << 13;
+/// So many documents are compared with all others to see whether the rest was right.
+const SAMPLE: usize = 1000;
+
+/// What becomes of a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decision {
+    /// The row of the document that is kept in its place; its own if it is kept.
+    pub keeper: u32,
+    /// How many bits their signatures differ in.
+    pub distance: u32,
+    /// How alike they are.
+    pub similarity: f32,
+}
+
+/// Two documents that are alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AlikePair {
+    /// The row of the one.
+    pub a: u32,
+    /// The row of the other, which is larger.
+    pub b: u32,
+    /// How many bits their signatures differ in.
+    pub distance: u32,
+    /// How alike they are.
+    pub similarity: f64,
+}
+
+/// What was done, in numbers.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Counts {
+    /// Documents with different features.
+    pub entries: usize,
+    /// Pairs whose signatures were compared.
+    pub compared: u64,
+    /// Pairs that had a key in common and near signatures.
+    pub candidates: u64,
+    /// Pairs whose features were compared.
+    pub verified: u64,
+    /// Groups of entries in which nearly all are alike, so that their pairs were not listed.
+    pub dense: usize,
+    /// The sizes of groups of strangers with a key in common that were too large to be compared.
+    pub huge: Vec<usize>,
+}
+
+/// The end of it.
+#[derive(Debug, Clone)]
+pub struct Deduplicated {
+    /// What becomes of each document, by row.
+    pub decisions: Vec<Decision>,
+    /// What was done.
+    pub counts: Counts,
+    /// Whether it was right.
+    pub checked: Checked,
+    /// The longest chain of pairs from a keeper, by its row, where clusters are components.
+    pub chains: Vec<(u32, u32)>,
+}
+
+/// How far a run is: the stage, and so many of so many.
+pub type Progress<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
+
+/// One run over a file of sketches.
+pub struct Dedup<'a> {
+    sketches: &'a SketchFile,
+    entries: Entries,
+    dial: Dial,
+    /// How many bytes may be used besides the mapped file.
+    memory: usize,
+    sample: Sample,
+}
+
+impl<'a> Dedup<'a> {
+    /// Gets ready: finds copies, and the true near-duplicates of a sample.
+    pub fn new(sketches: &'a SketchFile, dial: Dial, memory: usize) -> Result<Self> {
+        if sketches.len() > NONE as usize {
+            return Err(Error::TooManyRows { rows: sketches.len() });
+        }
+        let entries = Entries::new(sketches);
+        let sample = Sample::new(sketches, &entries, dial.similarity, SAMPLE);
+        Ok(Dedup { sketches, entries, dial, memory, sample })
+    }
+
+    /// What the sample says of keys and signatures before any work is done.
+    pub fn forecast(&self) -> Result<Checked> {
+        self.sample.check(self.sketches, &self.entries, &self.dial, None)
+    }
+
+    /// Decides what is kept. Pairs that need room beyond memory wait in `folder`.
+    ///
+    /// With `each_pair`, all pairs that are alike are listed there, in a fixed order; without it, only pairs that
+    /// matter are looked at, to the same end.
+    pub fn run(
+        &self,
+        linkage: Linkage,
+        folder: &Path,
+        each_pair: Option<&mut dyn FnMut(AlikePair) -> Result<()>>,
+        progress: Progress<'_>,
+    ) -> Result<Deduplicated> {
+        let room = self.memory / 4;
+        let pairs = Pairs::new(self.entries.len(), room, folder);
+        let finder = Finder::new(self.sketches, &self.entries, &self.dial, each_pair.is_none())?;
+        let found =
+            finder.find(self.memory / 4, &pairs, |done, all| progress("candidates", done, all))?;
+        let mut counts = Counts {
+            entries: self.entries.len(),
+            compared: found.compared,
+            candidates: pairs.len() as u64,
+            dense: found.dense.len(),
+            huge: found.huge,
+            ..Counts::default()
+        };
+        let kernel = kernel()?;
+        let alike = |a: u32, b: u32| self.alike(kernel, a, b);
+        let dense = Dense::new(found.dense);
+        let mut clustering = Clustering::new(self.entries.len(), linkage, dense, alike);
+        let clusters = match each_pair {
+            None => {
+                let mut done = 0;
+                pairs.drain(|some| {
+                    clustering.take(some.iter().map(|&pair| members(pair)));
+                    done += some.len();
+                    progress("verify", done, counts.candidates as usize);
+                    Ok(())
+                })?;
+                clustering.finish()
+            }
+            Some(each) => {
+                let verified = self.list(pairs, &mut clustering, each, progress)?;
+                let clusters = clustering.finish();
+                Clusters { asked: clusters.asked.max(verified), ..clusters }
+            }
+        };
+        counts.verified = clusters.asked;
+        let checked =
+            self.sample.check(self.sketches, &self.entries, &self.dial, Some(&clusters))?;
+        let row_of_rank =
+            |rank: u32| self.entries.rows[self.entries.by_rank[rank as usize] as usize];
+        let chains =
+            clusters.chains.iter().map(|&(rank, steps)| (row_of_rank(rank), steps)).collect();
+        Ok(Deduplicated { decisions: self.decisions(&clusters, linkage)?, counts, checked, chains })
+    }
+
+    /// Looks at all pairs, lists those that are alike, and makes clusters of them.
+    fn list(
+        &self,
+        pairs: Pairs,
+        clustering: &mut Clustering<impl Fn(u32, u32) -> Option<f64>>,
+        each: &mut dyn FnMut(AlikePair) -> Result<()>,
+        progress: Progress<'_>,
+    ) -> Result<u64> {
+        let kernel = kernel()?;
+        let copies = Copies::new(&self.entries);
+        copies.list_among_themselves(each)?;
+        let (all, mut done) = (pairs.len(), 0);
+        pairs.drain(|some| {
+            let alike = |&pair: &u64| {
+                let (later, earlier) = members(pair);
+                self.alike(kernel, later, earlier).map(|similarity| (pair, similarity))
+            };
+            let verified: Vec<(u64, f64)> = some.par_iter().filter_map(alike).collect();
+            clustering.take(verified.iter().map(|&(pair, _)| members(pair)));
+            for &(pair, similarity) in &verified {
+                let (later, earlier) = members(pair);
+                let [a, b] = [later, earlier].map(|rank| self.entries.by_rank[rank as usize]);
+                let distance = kernel.distance(self.signature(a), self.signature(b));
+                copies.list(a, b, distance, similarity, each)?;
+            }
+            done += some.len();
+            progress("verify", done, all);
+            Ok(())
+        })?;
+        Ok(all as u64)
+    }
+
+    fn signature(&self, entry: u32) -> &[u64] {
+        self.sketches.signature(self.entries.row(entry))
+    }
+
+    fn set(&self, entry: u32) -> FeatureSet<'_> {
+        let row = self.entries.row(entry);
+        FeatureSet { elements: self.sketches.set(row), weights: self.sketches.weights(row) }
+    }
+
+    /// How alike two documents are, by rank, if they are.
+    fn alike(&self, kernel: crate::hamming::Kernel, a: u32, b: u32) -> Option<f64> {
+        let [a, b] = [a, b].map(|rank| self.entries.by_rank[rank as usize]);
+        let distance = kernel.distance(self.signature(a), self.signature(b));
+        if distance > self.dial.radius {
+            return None;
+        }
+        if self.dial.verify == Verify::None {
+            return Some(self.estimate(distance));
+        }
+        self.dial.verify.alike(self.set(a), self.set(b))
+    }
+
+    /// The Jaccard coefficient that a distance stands for.
+    fn estimate(&self, distance: u32) -> f64 {
+        (1.0 - 2.0 * f64::from(distance) / f64::from(self.sketches.bits())).max(0.0)
+    }
+
+    /// What becomes of each row: copies go where their entry goes.
+    fn decisions(&self, clusters: &Clusters, linkage: Linkage) -> Result<Vec<Decision>> {
+        let kernel = kernel()?;
+        let of_entry = |entry: u32| {
+            let rank = self.entries.ranks[entry as usize];
+            let keeper_rank = clusters.keeper[rank as usize];
+            let keeper = self.entries.by_rank[keeper_rank as usize];
+            let distance = kernel.distance(self.signature(entry), self.signature(keeper));
+            let similarity = match linkage {
+                _ if keeper == entry => 1.0,
+                // Members of components may be joined through others.
+                Linkage::Components if self.dial.verify != Verify::None => {
+                    self.dial.verify.similarity(self.set(entry), self.set(keeper)) as f32
+                }
+                Linkage::Components => self.estimate(distance) as f32,
+                _ => clusters.similarity[rank as usize],
+            };
+            Decision { keeper: self.entries.rows[keeper as usize], distance, similarity }
+        };
+        let decided: Vec<Decision> =
+            (0..self.entries.len() as u32).into_par_iter().map(of_entry).collect();
+        let of_row = |(row, &entry): (usize, &u32)| match entry {
+            NONE => Decision { keeper: row as u32, distance: 0, similarity: 1.0 },
+            entry => decided[entry as usize],
+        };
+        Ok(self.entries.of_row.par_iter().enumerate().map(of_row).collect())
+    }
+}
+
+/// The rows of each entry.
+struct Copies {
+    rows: Vec<u32>,
+    starts: Vec<usize>,
+}
+
+impl Copies {
+    fn new(entries: &Entries) -> Self {
+        let mut starts = vec![0; entries.len() + 1];
+        let signed = || entries.of_row.iter().enumerate().filter(|(_, entry)| **entry != NONE);
+        signed().for_each(|(_, &entry)| starts[entry as usize + 1] += 1);
+        (0..entries.len()).for_each(|i| starts[i + 1] += starts[i]);
+        let mut next = starts.clone();
+        let mut rows = vec![0; starts[entries.len()]];
+        for (row, &entry) in signed() {
+            rows[next[entry as usize]] = row as u32;
+            next[entry as usize] += 1;
+        }
+        Copies { rows, starts }
+    }
+
+    fn of(&self, entry: u32) -> &[u32] {
+        &self.rows[self.starts[entry as usize]..self.starts[entry as usize + 1]]
+    }
+
+    fn list(
+        &self,
+        a: u32,
+        b: u32,
+        distance: u32,
+        similarity: f64,
+        each: &mut dyn FnMut(AlikePair) -> Result<()>,
+    ) -> Result<()> {
+        let mut rows = self.of(a).iter().flat_map(|&a| self.of(b).iter().map(move |&b| (a, b)));
+        rows.try_for_each(|(a, b)| {
+            each(AlikePair { a: a.min(b), b: a.max(b), distance, similarity })
+        })
+    }
+
+    fn list_among_themselves(&self, each: &mut dyn FnMut(AlikePair) -> Result<()>) -> Result<()> {
+        for entry in 0..self.starts.len() - 1 {
+            let rows = self.of(entry as u32);
+            for (i, &a) in rows.iter().enumerate() {
+                for &b in &rows[i + 1..] {
+                    each(AlikePair { a, b, distance: 0, similarity: 1.0 })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
