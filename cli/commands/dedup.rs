@@ -27,17 +27,19 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Global, Outcome};
 use crate::{
     dedup::{
+        estimate::estimate,
         groups::Groups,
         keep::Keep,
         listing::PairFile,
+        parts::{merge_parts, part_name, parts_in},
         report::{ClusterReport, Example, Report, SourceReport, Stage, peak_memory},
         sign::{SignStage, SignedInput},
-        work::Work,
+        work::{Spool, Work},
         write::{Mode, WriteStage, planned, rounded},
     },
     failure::hinted,
     input::{self, InputArgs, Sources},
-    output::{counted, print, say},
+    output::{Steps, counted, print, say},
     size,
 };
 
@@ -89,6 +91,14 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
     memory: u64,
 
+    /// Name documents by file and line, whatever ids they have
+    #[arg(long)]
+    by_place: bool,
+
+    /// Sign only part I of N of the input, on this machine; the run without it takes all parts together
+    #[arg(long, value_name = "I/N", value_parser = part)]
+    part: Option<(usize, usize)>,
+
     /// Only estimate: documents, pairs, memory, disk and time
     #[arg(long)]
     dry_run: bool,
@@ -137,6 +147,15 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A part as `2/8`, counted from 1.
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((i, n)) if 1 <= i && i <= n && n <= 10_000 => Ok((i, n)),
+        _ => Err("a part is written as 2/8".into()),
+    }
+}
+
 /// One run.
 struct Run<'a> {
     args: &'a Dedup,
@@ -163,18 +182,50 @@ impl Dedup {
     }
 }
 
+/// Which fields of the documents are wanted, besides text and id.
+enum Wanted {
+    All,
+    Fields(Vec<String>),
+    Nothing,
+    /// Nothing, and documents are named by their place.
+    Places,
+}
+
 impl Run<'_> {
+    /// The input, to be read once more.
+    fn sources(&self, spool: &Spool, wanted: Wanted) -> anyhow::Result<Sources> {
+        let (inputs, read) = (&self.args.input.inputs, &self.args.input.read);
+        let sources = match wanted {
+            _ if self.args.by_place || matches!(wanted, Wanted::Places) => {
+                Sources::open_by_place(inputs, read)?
+            }
+            Wanted::All => Sources::open(inputs, read, true)?,
+            Wanted::Nothing | Wanted::Places => Sources::open(inputs, read, false)?,
+            Wanted::Fields(fields) => Sources::open_with_fields(inputs, read, fields)?,
+        };
+        Ok(match spool.path() {
+            Some(path) => sources.with_standard_input(path),
+            None => sources,
+        })
+    }
+
     fn run(mut self) -> anyhow::Result<Outcome> {
         let args = self.args;
-        let sources =
-            Sources::open_with_fields(&args.input.inputs, &args.input.read, args.fields())?;
+        let spool = Spool::of(&args.input.inputs, args.output.as_deref())?;
+        let sources = self.sources(&spool, Wanted::Fields(args.fields()))?;
+        if args.dry_run {
+            return self.estimate(&sources);
+        }
         let settings = self.settings(&sources)?;
         if let Some(output) = &args.output {
             std::fs::create_dir_all(output).with_context(|| output.display().to_string())?;
         }
         let work = Work::open(args.output.as_deref(), &settings, args.restart)?;
+        if let Some((i, n)) = args.part {
+            return self.sign_part(&sources, &work, (i - 1, n));
+        }
         let (sketches, input, outcome) = self.sign(&sources, &work)?;
-        check_ids(&sketches, args)?;
+        self.check_ids(&sketches, &spool)?;
         let decided = self.decide(&sketches, &work)?;
         let groups = Groups::new(&decided.decisions);
         let mut report = self.report(&sketches, &input, &decided, &groups, settings);
@@ -185,8 +236,8 @@ impl Run<'_> {
             write_clusters(path, &sketches, &decided.decisions, &groups)?;
         }
         if let Some(output) = &args.output {
-            self.write(output, &sketches, &decided.decisions, &groups)?;
-            report.examples = self.examples(&sketches, &decided.decisions)?;
+            self.write(output, &sketches, &decided.decisions, &groups, &spool)?;
+            report.examples = self.examples(&sketches, &decided.decisions, &spool)?;
         }
         report.stages = std::mem::take(&mut self.stages);
         report.peak_memory = peak_memory();
@@ -200,12 +251,24 @@ impl Run<'_> {
         Ok(outcome)
     }
 
+    /// What it would take; nothing is written.
+    fn estimate(&self, sources: &Sources) -> anyhow::Result<Outcome> {
+        let threads = self.global.threads();
+        let estimate = estimate(sources, &self.signer, self.dial, self.args.memory, threads)?;
+        match self.global.json() {
+            true => print(serde_json::to_string(&estimate)?)?,
+            false => print(estimate.summary())?,
+        }
+        Ok(Outcome::Done)
+    }
+
     /// All that the result depends on: work with other settings is not gone on with.
     fn settings(&self, sources: &Sources) -> anyhow::Result<Value> {
         let args = self.args;
         Ok(json!({
             "version": env!("CARGO_PKG_VERSION"),
             "input": sources.fingerprint(),
+            "by_place": args.by_place,
             "fields": {
                 "text": args.input.read.text_field, "id": args.input.read.id_field,
                 "source": args.source_field, "lines": args.input.read.lines,
@@ -243,27 +306,64 @@ impl Run<'_> {
             let (sketches, outcome) = match before {
                 Some(sketches) => (sketches, None),
                 None => {
-                    let args = run.args;
-                    let sketch = SketchSettings {
-                        bands: Some(run.dial.bands),
-                        weights: run.dial.verify.needs_weights(),
+                    let parts = parts_in(work.folder())?;
+                    let outcome = match parts.is_empty() {
+                        true => Some(run.sign_to(sources, &path, (0, 1))?.1),
+                        false => {
+                            merge_parts(&parts, &path)?;
+                            None
+                        }
                     };
-                    let stage = SignStage {
-                        signer: &run.signer,
-                        sketch,
-                        keep: &args.keep,
-                        source_field: &args.source_field,
-                        part: (0, 1),
-                    };
-                    let (_, outcome) =
-                        stage.run(sources, args.input.read.on_error, &path, run.global)?;
-                    (SketchFile::open(&path)?, Some(outcome))
+                    (SketchFile::open(&path)?, outcome)
                 }
             };
             let input: SignedInput = serde_json::from_value(sketches.about.clone())?;
             let skipped = if input.skipped > 0 { Outcome::Skipped } else { Outcome::Done };
             Ok(((sketches, input, outcome.unwrap_or(skipped)), resumed))
         })
+    }
+
+    fn sign_to(
+        &self,
+        sources: &Sources,
+        path: &Path,
+        part: (usize, usize),
+    ) -> anyhow::Result<(SignedInput, Outcome)> {
+        let args = self.args;
+        let sketch = SketchSettings {
+            bands: Some(self.dial.bands),
+            weights: self.dial.verify.needs_weights(),
+        };
+        let stage = SignStage {
+            signer: &self.signer,
+            sketch,
+            keep: &args.keep,
+            source_field: &args.source_field,
+            part,
+        };
+        stage.run(sources, args.input.read.on_error, path, self.global)
+    }
+
+    /// Signs a part of the input, and that is all.
+    fn sign_part(
+        &self,
+        sources: &Sources,
+        work: &Work,
+        (part, parts): (usize, usize),
+    ) -> anyhow::Result<Outcome> {
+        if self.args.output.is_none() {
+            return Err(hinted("a part has to be kept somewhere", "name a folder with `-o`"));
+        }
+        let path = work.file(&part_name(part, parts));
+        let (input, outcome) = self.sign_to(sources, &path, (part, parts))?;
+        say(self.global, || {
+            let documents = counted(input.documents, "document");
+            format!(
+                "part {} of {parts}: {documents} signed; run without --part when all are",
+                part + 1
+            )
+        });
+        Ok(outcome)
     }
 
     fn decide(&mut self, sketches: &SketchFile, work: &Work) -> anyhow::Result<Deduplicated> {
@@ -273,7 +373,9 @@ impl Run<'_> {
                 return Ok((decided, true));
             }
             let engine = Engine::new(sketches, run.dial, run.args.memory as usize)?;
-            let mut progress = |_: &'static str, _: usize, _: usize| {};
+            let mut steps = Steps::new(run.global);
+            let mut progress =
+                |stage: &'static str, done: usize, all: usize| steps.show(stage, done, all);
             let mut file = run.args.pairs.as_deref().map(PairFile::create).transpose()?;
             let decided = match &mut file {
                 None => engine.run(run.args.linkage, work.folder(), None, &mut progress)?,
@@ -296,6 +398,7 @@ impl Run<'_> {
                     decided
                 }
             };
+            steps.finish();
             file.map_or(Ok(()), PairFile::finish)?;
             decided.save(&path)?;
             Ok((decided, false))
@@ -308,10 +411,11 @@ impl Run<'_> {
         sketches: &SketchFile,
         decisions: &[Decision],
         groups: &Groups,
+        spool: &Spool,
     ) -> anyhow::Result<()> {
         self.stage("write", |run| {
             let args = run.args;
-            let sources = Sources::open(&args.input.inputs, &args.input.read, true)?;
+            let sources = run.sources(spool, Wanted::All)?;
             let stage = WriteStage {
                 sketches,
                 decisions,
@@ -340,7 +444,9 @@ impl Run<'_> {
             let chain = chains.get(&rows[0]).copied();
             audit_cluster(sketches, decisions, self.dial.verify, rows, chain)
         };
-        let mut audits: Vec<ClusterAudit> = groups.members.par_iter().map(audit).collect();
+        // Nobody reads an audit of what is not written.
+        let audited = if self.is_reported() { &groups.members[..] } else { &[] };
+        let mut audits: Vec<ClusterAudit> = audited.par_iter().map(audit).collect();
         let named = |audit: &ClusterAudit| ClusterReport {
             id: sketches.id(audit.keeper as usize).into_owned(),
             audit: audit.clone(),
@@ -403,6 +509,10 @@ impl Run<'_> {
         report
     }
 
+    fn is_reported(&self) -> bool {
+        self.args.output.is_some() || self.global.json()
+    }
+
     /// What should make somebody look before documents are removed.
     fn alarms(&self, report: &Report) -> Vec<String> {
         let mut alarms = Vec::new();
@@ -430,6 +540,7 @@ impl Run<'_> {
         &self,
         sketches: &SketchFile,
         decisions: &[Decision],
+        spool: &Spool,
     ) -> anyhow::Result<Vec<Example>> {
         const CHUNKS: usize = 64;
         const EXAMPLES: usize = 12;
@@ -449,8 +560,7 @@ impl Run<'_> {
             texts.insert(row, None);
             texts.insert(decisions[row].keeper as usize, None);
         }
-        let args = self.args;
-        let sources = Sources::open(&args.input.inputs, &args.input.read, false)?;
+        let sources = self.sources(spool, Wanted::Nothing)?;
         let wanted: Vec<bool> = (0..plan.len().min(CHUNKS))
             .map(|number| {
                 let first = plan[number].first_row() as usize;
@@ -489,6 +599,64 @@ impl Run<'_> {
             })
         };
         Ok(chosen.iter().filter_map(example).collect())
+    }
+
+    /// Refuses documents that share an id: nobody could tell which of them was removed.
+    fn check_ids(&self, sketches: &SketchFile, spool: &Spool) -> anyhow::Result<()> {
+        let mut hashes: Vec<(u64, u32)> = (0..sketches.len() as u32)
+            .into_par_iter()
+            .map(|row| (xxh3_64(sketches.id(row as usize).as_bytes()), row))
+            .collect();
+        hashes.par_sort_unstable();
+        let same = |pair: &&[(u64, u32)]| {
+            let id = |i: usize| sketches.id(pair[i].1 as usize);
+            pair[0].0 == pair[1].0 && id(0) == id(1)
+        };
+        let twice: Vec<&[(u64, u32)]> = hashes.windows(2).filter(same).collect();
+        let Some(first) = twice.iter().min_by_key(|pair| pair[0].1) else { return Ok(()) };
+        let rows = [first[0].1 as usize, first[1].1 as usize];
+        let places = self
+            .places(spool, rows)
+            .unwrap_or_else(|_| rows.map(|row| format!("document {}", row + 1)));
+        let others = match twice.len() - 1 {
+            0 => String::new(),
+            others => format!(", and {} more", counted(others as u64, "document")),
+        };
+        Err(hinted(
+            format!(
+                "two documents have the id `{}`: {} and {}{others}",
+                sketches.id(rows[0]),
+                places[0],
+                places[1]
+            ),
+            "ids must tell documents apart: choose another field with `--id-field`, or `--by-place` names them by file and line",
+        ))
+    }
+
+    /// Where two documents are.
+    fn places(&self, spool: &Spool, rows: [usize; 2]) -> anyhow::Result<[String; 2]> {
+        let sources = self.sources(spool, Wanted::Places)?;
+        let mut found = [String::new(), String::new()];
+        let mut row = 0;
+        input::run(
+            &sources,
+            1,
+            |_, chunk| sources.parse(chunk),
+            |records| {
+                for document in records.into_iter().flatten() {
+                    if let Some(i) = rows.iter().position(|&wanted| wanted == row) {
+                        found[i] = document.id;
+                    }
+                    row += 1;
+                }
+                Ok(if row > rows[0].max(rows[1]) {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                })
+            },
+        )?;
+        Ok(found)
     }
 
     fn tell(&self, report: &Report) -> anyhow::Result<()> {
@@ -571,63 +739,6 @@ fn alarmed(alarms: &[String]) -> anyhow::Error {
         format!("nothing was written: {shown}{more}"),
         "look at the clusters (`--clusters FILE`, without -o), then raise `--max-loss` or say `--force`",
     )
-}
-
-/// Refuses documents that share an id: nobody could tell which of them was removed.
-fn check_ids(sketches: &SketchFile, args: &Dedup) -> anyhow::Result<()> {
-    let mut hashes: Vec<(u64, u32)> = (0..sketches.len() as u32)
-        .into_par_iter()
-        .map(|row| (xxh3_64(sketches.id(row as usize).as_bytes()), row))
-        .collect();
-    hashes.par_sort_unstable();
-    let same = |pair: &&[(u64, u32)]| {
-        let id = |i: usize| sketches.id(pair[i].1 as usize);
-        pair[0].0 == pair[1].0 && id(0) == id(1)
-    };
-    let twice: Vec<&[(u64, u32)]> = hashes.windows(2).filter(same).collect();
-    let Some(first) = twice.iter().min_by_key(|pair| pair[0].1) else { return Ok(()) };
-    let rows = [first[0].1 as usize, first[1].1 as usize];
-    let places =
-        places(args, rows).unwrap_or_else(|_| rows.map(|row| format!("document {}", row + 1)));
-    let others = match twice.len() - 1 {
-        0 => String::new(),
-        others => format!(", and {} more", counted(others as u64, "document")),
-    };
-    Err(hinted(
-        format!(
-            "two documents have the id `{}`: {} and {}{others}",
-            sketches.id(rows[0]),
-            places[0],
-            places[1]
-        ),
-        "ids must tell documents apart: choose another field with `--id-field`, or `--by-place` names them by file and line",
-    ))
-}
-
-/// Where two documents are.
-fn places(args: &Dedup, rows: [usize; 2]) -> anyhow::Result<[String; 2]> {
-    let sources = Sources::open_by_place(&args.input.inputs, &args.input.read)?;
-    let mut found = [String::new(), String::new()];
-    let mut row = 0;
-    input::run(
-        &sources,
-        1,
-        |_, chunk| sources.parse(chunk),
-        |records| {
-            for document in records.into_iter().flatten() {
-                if let Some(i) = rows.iter().position(|&wanted| wanted == row) {
-                    found[i] = document.id;
-                }
-                row += 1;
-            }
-            Ok(if row > rows[0].max(rows[1]) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            })
-        },
-    )?;
-    Ok(found)
 }
 
 fn write_clusters(

@@ -1,8 +1,10 @@
 //! The stages of a deduplication: documents are signed, what is kept is decided, the result is written.
 
+pub(crate) mod estimate;
 pub(crate) mod groups;
 pub(crate) mod keep;
 pub(crate) mod listing;
+pub(crate) mod parts;
 pub(crate) mod report;
 pub(crate) mod sign;
 pub(crate) mod work;

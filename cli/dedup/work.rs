@@ -12,6 +12,33 @@ use crate::failure::hinted;
 
 const SETTINGS: &str = "settings.json";
 
+/// Standard input, kept in a file because it is read more than once.
+pub(crate) struct Spool(Option<tempfile::NamedTempFile>);
+
+impl Spool {
+    /// Reads standard input, if it is among the inputs.
+    pub(crate) fn of(inputs: &[String], output: Option<&Path>) -> anyhow::Result<Self> {
+        if !inputs.iter().any(|input| input == "-") {
+            return Ok(Spool(None));
+        }
+        let folder = match output {
+            Some(output) => {
+                fs::create_dir_all(output).with_context(|| output.display().to_string())?;
+                output.to_owned()
+            }
+            None => std::env::temp_dir(),
+        };
+        let name = || folder.display().to_string();
+        let mut file = tempfile::NamedTempFile::new_in(&folder).with_context(name)?;
+        std::io::copy(&mut std::io::stdin().lock(), &mut file).with_context(name)?;
+        Ok(Spool(Some(file)))
+    }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.as_ref().map(|file| file.path())
+    }
+}
+
 /// A folder for what is not the result. It goes away when that is there.
 pub(crate) struct Work {
     folder: PathBuf,

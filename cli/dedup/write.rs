@@ -70,6 +70,19 @@ impl PlannedChunk {
     pub(crate) fn first_row(&self) -> u32 {
         self.first_row
     }
+
+    /// The rows of its documents.
+    pub(crate) fn rows(&self) -> std::ops::Range<usize> {
+        let documents = self.records as usize - self.bad.len();
+        self.first_row as usize..self.first_row as usize + documents
+    }
+
+    /// As the first stage noted it.
+    pub(crate) fn noted(&self) -> Vec<u32> {
+        let mut noted = vec![self.records, self.bad.len() as u32];
+        noted.extend_from_slice(&self.bad);
+        noted
+    }
 }
 
 /// What the first stage noted about all chunks.

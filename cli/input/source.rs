@@ -117,12 +117,33 @@ impl Sources {
         })
     }
 
+    /// The same, with standard input read from a file that has its content.
+    pub(crate) fn with_standard_input(self, path: &Path) -> Self {
+        let Ok(shared) = Arc::try_unwrap(self.0) else { unreachable!("nobody reads yet") };
+        let Shared { mut inputs, options, unknown, tally, .. } = shared;
+        for input in &mut inputs {
+            if let Origin::Stream(_) = input.origin {
+                input.origin = Origin::Path(path.to_owned());
+                input.bytes = path.metadata().ok().map(|about| about.len());
+            }
+        }
+        let sources = Sources::new(inputs, options, unknown);
+        sources.0.tally.files.store(tally.files.into_inner(), Ordering::Relaxed);
+        sources
+    }
+
     /// What tells whether the input is still the same: names, sizes and times of change.
     pub(crate) fn fingerprint(&self) -> serde_json::Value {
         let of = |input: &Input| {
             let Origin::Path(path) = &input.origin else {
                 return serde_json::json!([&*input.name]);
             };
+            if &*input.name == "-" {
+                // A copy of standard input is new every time.
+                let content =
+                    std::fs::read(path).map_or(0, |bytes| xxhash_rust::xxh3::xxh3_64(&bytes));
+                return serde_json::json!(["-", input.bytes, format!("{content:016x}")]);
+            }
             let changed = path.metadata().and_then(|about| about.modified()).ok();
             let changed = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
             let changed = changed.map(|since| since.as_nanos().to_string());

@@ -3,10 +3,12 @@
 mod colour;
 mod parquet;
 mod reading;
+mod steps;
 
 pub(crate) use colour::{Paint, colour};
 pub(crate) use parquet::write_parquet;
 pub(crate) use reading::Reading;
+pub(crate) use steps::Steps;
 
 use std::{fmt::Display, io::Write, path::Path};
 

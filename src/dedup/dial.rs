@@ -7,7 +7,7 @@ use crate::{Error, Result, signature::minhash::Bands, verify::Verify};
 /// The widest bands suffice for this; below it nearly every pair would be a candidate.
 const LEAST: f64 = 0.3;
 /// Of pairs a little more similar than asked for, at least this share must have a key in common.
-const FOUND: f64 = 0.985;
+const FOUND: f64 = 0.99;
 /// Pairs just above the threshold are the hardest to find and the most frequent: the mean over this stretch of
 /// similarities is what [`FOUND`] is asked of.
 const STRETCH: f64 = 0.1;

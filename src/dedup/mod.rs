@@ -35,8 +35,9 @@ use sketches::SketchFile;
 
 /// Up to so many entries, all are compared with all: that takes less than keys do, and misses less.
 const SMALL: usize = 1 << 13;
-/// So many documents are compared with all others to see whether the rest was right.
+/// At most so many documents, and at most one in so many, are compared with all others to see whether the rest was right.
 const SAMPLE: usize = 1000;
+const SAMPLE_OF: usize = 64;
 
 /// What becomes of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,7 +113,8 @@ impl<'a> Dedup<'a> {
             return Err(Error::TooManyRows { rows: sketches.len() });
         }
         let entries = Entries::new(sketches);
-        let sample = Sample::new(sketches, &entries, dial.similarity, SAMPLE);
+        let documents = entries.len().div_ceil(SAMPLE_OF).clamp(SAMPLE / 20, SAMPLE);
+        let sample = Sample::new(sketches, &entries, dial.similarity, documents);
         Ok(Dedup { sketches, entries, dial, memory, sample })
     }
 

@@ -1,6 +1,6 @@
 //! Sketches on disk: all that deduplication needs of each document, so that no text is read again before it is written.
 
-use std::{borrow::Cow, path::Path};
+use std::{borrow::Cow, ops::Range, path::Path};
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,28 @@ impl SketchWriter {
         self.about.elements += some.elements.len() as u64;
         self.id_bytes += some.ids.len() as u64;
         Ok(())
+    }
+
+    /// Appends documents of another file of the same shape, whose sources have other numbers here.
+    pub fn append_rows(
+        &mut self,
+        from: &SketchFile,
+        rows: Range<usize>,
+        sources: &[u32],
+    ) -> Result<()> {
+        let mut some = Sketches::default();
+        for row in rows {
+            some.elements.extend_from_slice(from.set(row));
+            some.ends.push(some.elements.len() as u64);
+            some.words.extend_from_slice(from.signature(row));
+            some.keys.extend_from_slice(from.keys(row));
+            some.weights.extend_from_slice(from.weights(row));
+            some.facts.push(from.facts()[row]);
+            some.ids.push_str(&from.id(row));
+            some.id_ends.push(some.ids.len() as u64);
+        }
+        some.number_sources(sources);
+        self.append(&some)
     }
 
     /// Notes numbers about the input that belong to no document.
@@ -297,6 +319,11 @@ impl SketchFile {
     /// The features of a document, ascending.
     pub fn set(&self, row: usize) -> &[u32] {
         &self.elements.as_slice()[self.range(row)]
+    }
+
+    /// Whether features have weights.
+    pub fn has_weights(&self) -> bool {
+        !self.weights.as_slice().is_empty()
     }
 
     /// Their weights, if the file has any.
