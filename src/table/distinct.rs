@@ -153,11 +153,15 @@ impl<'a> CopiesView<'a> {
         prefetch(self.0, row as usize);
     }
 
+    /// The next row that has the same signature.
+    #[inline(always)]
+    pub(crate) fn after(self, row: u32) -> Option<u32> {
+        self.0.get(row as usize).copied().filter(|&next| next != LAST)
+    }
+
     /// The rows from `first` on that have its signature.
     #[inline(always)]
     pub(crate) fn rows(self, first: u32) -> impl Iterator<Item = u32> + use<'a> {
-        std::iter::successors(Some(first), move |&row| {
-            self.0.get(row as usize).copied().filter(|&next| next != LAST)
-        })
+        std::iter::successors(Some(first), move |&row| self.after(row))
     }
 }

@@ -11,7 +11,7 @@ mod partition;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use distinct::{Copies, Distinct};
+pub(crate) use distinct::{Copies, CopiesView, Distinct};
 pub(crate) use layout::Fields;
 pub use layout::{KeyLayout, WIDEST_KEY};
 

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     hamming::{Near, Pair, Stretch, prefetch},
     index::{Answers, Neighbor},
+    table::CopiesView,
 };
 
 /// Rows of several words under way at once.
@@ -191,24 +192,32 @@ impl Hits {
                 prefetch(firsts, number as usize);
             }
         }
-        // Every table has the same rows, unless a file is damaged and its checksums do not tell: then a match without a
-        // number is none.
-        self.matches.retain_mut(|matched| {
-            let first = match matched.place {
-                Place::Row(row) => Some(row),
-                Place::Word { number, .. } => number.map(|number| firsts[number as usize]),
-            };
-            let Some(first) = first else { return false };
-            copies.prefetch(first);
-            matched.place = Place::Row(first);
-            true
-        });
-        let wanted = if search.first { 1 } else { usize::MAX };
         for matched in self.matches.drain(..) {
-            if let Place::Row(first) = matched.place {
-                let neighbor = |row| (matched.query, Neighbor { row, distance: matched.distance });
-                self.found.extend(copies.rows(first).take(wanted).map(neighbor));
+            let row = match matched.place {
+                Place::Row(row) => row,
+                Place::Word { number: Some(number), .. } => firsts[number as usize],
+                // Every table has the same rows, unless a file is damaged and its checksums do not tell: then this is
+                // no match.
+                Place::Word { number: None, .. } => continue,
+            };
+            copies.prefetch(row);
+            self.found.push((matched.query, Neighbor { row, distance: matched.distance }));
+        }
+        if !search.first {
+            self.add_copies(copies);
+        }
+    }
+
+    /// Adds the copies of what was found. Each goes to the end, so that the next of it is on its way while those before it
+    /// are looked at.
+    fn add_copies(&mut self, copies: CopiesView<'_>) {
+        let mut at = 0;
+        while let Some(&(query, Neighbor { row, distance })) = self.found.get(at) {
+            if let Some(row) = copies.after(row) {
+                copies.prefetch(row);
+                self.found.push((query, Neighbor { row, distance }));
             }
+            at += 1;
         }
     }
 
