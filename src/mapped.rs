@@ -70,28 +70,39 @@ impl<T: Pod> Cells<T> {
 #[derive(Debug)]
 pub(crate) struct CellsMut<T> {
     map: MmapMut,
-    len: usize,
+    bytes: Range<usize>,
     of: PhantomData<T>,
 }
+
+/// A huge page, of the usual size.
+const HUGE: usize = 2 << 20;
 
 impl<T: Pod> CellsMut<T> {
     /// So many cells, all zero.
     pub(crate) fn zeroed(len: usize) -> std::io::Result<Self> {
+        let bytes = len * size_of::<T>();
+        // A last page that is nearly full is worth to be a huge one, too.
+        let pages = bytes.next_multiple_of(HUGE);
+        let whole = if pages - bytes <= bytes / 8 { pages } else { bytes };
+        // Huge pages begin at multiples of their size, and a map begins anywhere: where a few of them are all, those that
+        // do not fit in would be half of it.
+        let spare = if whole < HUGE { 0 } else { HUGE };
         // The system does not map nothing.
-        let map = MmapMut::map_anon((len * size_of::<T>()).max(1))?;
+        let map = MmapMut::map_anon((whole + spare).max(1))?;
+        let start = if spare == 0 { 0 } else { map.as_ptr().align_offset(HUGE) };
         // A system without huge pages refuses, and small ones are as right.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
-        Ok(CellsMut { map, len, of: PhantomData })
+        let _ = map.advise_range(memmap2::Advice::HugePage, start, whole);
+        Ok(CellsMut { map, bytes: start..start + bytes, of: PhantomData })
     }
 
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
-        bytemuck::cast_slice_mut(&mut self.map[..self.len * size_of::<T>()])
+        bytemuck::cast_slice_mut(&mut self.map[self.bytes.clone()])
     }
 
     /// The cells as they are from now on.
     pub(crate) fn freeze(self) -> std::io::Result<Cells<T>> {
-        let bytes = 0..self.len * size_of::<T>();
-        Ok(Cells { map: Arc::new(self.map.make_read_only()?), bytes, of: PhantomData })
+        let map = Arc::new(self.map.make_read_only()?);
+        Ok(Cells { map, bytes: self.bytes, of: PhantomData })
     }
 }
