@@ -4,7 +4,7 @@
 //! a file that has its name is whole, and one that was damaged later is detected when it is opened.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{BufReader, BufWriter, Seek, SeekFrom, Write},
     ops::Range,
     path::{Path, PathBuf},
@@ -14,6 +14,7 @@ use std::{
 use bytemuck::Pod;
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tempfile::SpooledTempFile;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::{
@@ -70,7 +71,7 @@ enum Place {
     File {
         offset: u64,
     },
-    Spool(BufWriter<File>),
+    Spool(BufWriter<SpooledTempFile>),
 }
 
 impl ContainerWriter {
@@ -80,9 +81,9 @@ impl ContainerWriter {
         let (first, others) = names.split_first().expect("a file has sections");
         writer.begin(first)?;
         for &name in others {
-            let spool = tempfile::tempfile_in(folder_of(path));
-            let spool = spool.map_err(|error| Error::io(path, error))?;
-            let place = Place::Spool(BufWriter::with_capacity(1 << 18, spool));
+            // Small ones stay in memory.
+            let spool = tempfile::spooled_tempfile_in(1 << 20, folder_of(path));
+            let place = Place::Spool(BufWriter::with_capacity(1 << 16, spool));
             writer.sections.push(SectionWriter::new(name, place));
         }
         Ok(writer)
@@ -152,9 +153,9 @@ impl ContainerWriter {
     }
 
     /// Moves what waited to the end of the file; gives where it begins.
-    fn append(&mut self, spool: BufWriter<File>) -> std::io::Result<u64> {
+    fn append(&mut self, spool: BufWriter<SpooledTempFile>) -> std::io::Result<u64> {
         let offset = self.written;
-        let mut spool = spool.into_inner()?;
+        let mut spool = spool.into_inner().map_err(|error| error.into_error())?;
         spool.seek(SeekFrom::Start(0))?;
         let mut spool = BufReader::with_capacity(1 << 20, spool);
         self.written += std::io::copy(&mut spool, &mut self.file)?;

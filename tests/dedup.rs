@@ -83,13 +83,13 @@ fn dial(similarity: f64) -> Dial {
 
 fn run(file: &SketchFile, dial: Dial, linkage: Linkage, memory: usize) -> Deduplicated {
     let folder = tempfile::tempdir().unwrap();
-    let dedup = Dedup::new(file, dial, memory).unwrap();
+    let dedup = Dedup::new(file, dial, memory, None).unwrap();
     dedup.run(linkage, folder.path(), None, &mut |_, _, _| {}).unwrap()
 }
 
 fn listed(file: &SketchFile, dial: Dial, linkage: Linkage) -> (Deduplicated, Vec<AlikePair>) {
     let folder = tempfile::tempdir().unwrap();
-    let dedup = Dedup::new(file, dial, 1 << 30).unwrap();
+    let dedup = Dedup::new(file, dial, 1 << 30, None).unwrap();
     let mut pairs = Vec::new();
     let mut each = |pair| {
         pairs.push(pair);

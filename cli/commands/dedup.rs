@@ -119,6 +119,10 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "N", help_heading = SAFETY)]
     max_cluster: Option<usize>,
 
+    /// Compare so many documents with all others to see whether the rest was right; up to 1000 if not said
+    #[arg(long, value_name = "N", help_heading = SAFETY)]
+    check: Option<usize>,
+
     /// Write all the same
     #[arg(long, help_heading = SAFETY)]
     force: bool,
@@ -372,7 +376,7 @@ impl Run<'_> {
             if let Some(decided) = work.resumed.then(|| Deduplicated::open(&path).ok()).flatten() {
                 return Ok((decided, true));
             }
-            let engine = Engine::new(sketches, run.dial, run.args.memory as usize)?;
+            let engine = Engine::new(sketches, run.dial, run.args.memory as usize, run.args.check)?;
             let mut steps = Steps::new(run.global);
             let mut progress =
                 |stage: &'static str, done: usize, all: usize| steps.show(stage, done, all);

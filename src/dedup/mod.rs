@@ -108,12 +108,20 @@ pub struct Dedup<'a> {
 
 impl<'a> Dedup<'a> {
     /// Gets ready: finds copies, and the true near-duplicates of a sample.
-    pub fn new(sketches: &'a SketchFile, dial: Dial, memory: usize) -> Result<Self> {
+    ///
+    /// The sample has `check` documents; if not said, up to 1,000.
+    pub fn new(
+        sketches: &'a SketchFile,
+        dial: Dial,
+        memory: usize,
+        check: Option<usize>,
+    ) -> Result<Self> {
         if sketches.len() > NONE as usize {
             return Err(Error::TooManyRows { rows: sketches.len() });
         }
         let entries = Entries::new(sketches);
-        let documents = entries.len().div_ceil(SAMPLE_OF).clamp(SAMPLE / 20, SAMPLE);
+        let usual = entries.len().div_ceil(SAMPLE_OF).clamp(SAMPLE / 20, SAMPLE);
+        let documents = check.unwrap_or(usual);
         let sample = Sample::new(sketches, &entries, dial.similarity, documents);
         Ok(Dedup { sketches, entries, dial, memory, sample })
     }

@@ -63,7 +63,7 @@ fn a_slow_consumer_holds_up_the_readers() {
     run(
         &sources,
         2,
-        |_| worked.fetch_add(1, Ordering::SeqCst),
+        |_, _| worked.fetch_add(1, Ordering::SeqCst),
         |_| {
             consumed += 1;
             std::thread::sleep(Duration::from_millis(20));
@@ -99,7 +99,7 @@ fn stopping_does_not_wait_for_input() {
     run(
         &sources,
         2,
-        |chunk| sources.parse(chunk),
+        |_, chunk| sources.parse(chunk),
         |_| {
             calls += 1;
             Ok(ControlFlow::Break(()))
