@@ -77,16 +77,30 @@ impl Dense {
     }
 }
 
+/// What is known of the documents.
+pub trait Likeness {
+    /// The similarity of two documents that are alike.
+    fn alike(&self, a: u32, b: u32) -> Option<f64>;
+    /// The signature of a document.
+    fn signature(&self, rank: u32) -> &[u64];
+    /// Adds to `found` which of the signatures in `rows` are near enough to this document's to be alike.
+    fn near(&self, rank: u32, rows: &[u64], found: &mut Vec<usize>);
+}
+
+/// Those of a dense group that are kept so far, with their signatures.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    ranks: Vec<u32>,
+    words: Vec<u64>,
+}
+
 /// Makes clusters of pairs, rank by rank.
-///
-/// `alike` gives the similarity of two documents that are alike. It is asked about candidates, and of dense groups about
-/// any two members.
-pub struct Clustering<F> {
+pub struct Clustering<L> {
     linkage: Linkage,
-    alike: F,
+    likeness: L,
     dense: Dense,
     /// Of each dense group those that are kept so far.
-    kept: Vec<Vec<u32>>,
+    kept: Vec<Kept>,
     /// The keeper of each rank so far; itself if it is kept. For components, a way to it.
     keeper: Vec<u32>,
     /// The similarity of each rank to what it was joined to.
@@ -99,6 +113,7 @@ pub struct Clustering<F> {
     next: u32,
     asked: u64,
     candidates: Vec<u32>,
+    near: Vec<usize>,
 }
 
 /// Who is kept, and who goes with whom. Everything by rank.
@@ -114,14 +129,14 @@ pub struct Clusters {
     pub asked: u64,
 }
 
-impl<F: Fn(u32, u32) -> Option<f64>> Clustering<F> {
+impl<L: Likeness> Clustering<L> {
     /// Begins with so many documents, each on its own.
-    pub fn new(documents: usize, linkage: Linkage, dense: Dense, alike: F) -> Self {
+    pub fn new(documents: usize, linkage: Linkage, dense: Dense, likeness: L) -> Self {
         let complete = if linkage == Linkage::Complete { documents } else { 0 };
         Clustering {
             linkage,
-            alike,
-            kept: vec![Vec::new(); dense.groups.len()],
+            likeness,
+            kept: vec![Kept::default(); dense.groups.len()],
             dense,
             keeper: (0..documents as u32).collect(),
             similarity: vec![1.0; documents],
@@ -130,6 +145,7 @@ impl<F: Fn(u32, u32) -> Option<f64>> Clustering<F> {
             next: 0,
             asked: 0,
             candidates: Vec::new(),
+            near: Vec::new(),
         }
     }
 
@@ -180,7 +196,7 @@ impl<F: Fn(u32, u32) -> Option<f64>> Clustering<F> {
         }
         let groups: Vec<usize> = self.dense.groups_of(rank).collect();
         if !groups.is_empty() {
-            groups.iter().for_each(|&group| earlier.extend_from_slice(&self.kept[group]));
+            groups.iter().for_each(|&group| self.add_near(rank, group, earlier));
             earlier.sort_unstable();
             earlier.dedup();
         }
@@ -196,7 +212,18 @@ impl<F: Fn(u32, u32) -> Option<f64>> Clustering<F> {
                 return;
             }
         }
-        groups.into_iter().for_each(|group| self.kept[group].push(rank));
+        for group in groups {
+            self.kept[group].ranks.push(rank);
+            self.kept[group].words.extend_from_slice(self.likeness.signature(rank));
+        }
+    }
+
+    /// Adds the keepers of a dense group that are near a document to its candidates.
+    fn add_near(&mut self, rank: u32, group: usize, earlier: &mut Vec<u32>) {
+        let Kept { ranks, words } = &self.kept[group];
+        self.near.clear();
+        self.likeness.near(rank, words, &mut self.near);
+        earlier.extend(self.near.iter().map(|&i| ranks[i]));
     }
 
     /// How alike a document is to a keeper in whose cluster it may be.
@@ -212,7 +239,7 @@ impl<F: Fn(u32, u32) -> Option<f64>> Clustering<F> {
 
     fn ask(&mut self, a: u32, b: u32) -> Option<f64> {
         self.asked += 1;
-        (self.alike)(a, b)
+        self.likeness.alike(a, b)
     }
 
     /// Joins the components of two documents, if they are alike and it makes a difference.

@@ -31,9 +31,9 @@ const BLOCK: usize = 1 << 12;
 const PART: usize = 1 << 12;
 /// A bucket larger than this is looked at before it is compared.
 const LARGE: usize = 1 << 11;
-/// A large bucket is dense if its entries would have more candidates each than this. Each needs to be compared with
-/// keepers only, of which there are few, but that waits until it is known who they are.
-const DENSE: usize = 64;
+/// A large bucket is dense if it has more candidate pairs than this: they are not listed. Its entries need to be compared
+/// with keepers only, but that waits until it is known who they are.
+const DENSE: u64 = 1 << 24;
 /// A bucket of so many strangers is not compared: it takes a second key in common to find its pairs.
 pub(crate) const HUGE: usize = 1 << 18;
 /// How many pairs of a large bucket are looked at to tell whether it is dense.
@@ -190,7 +190,7 @@ impl<'a> Finder<'a> {
     ) -> Result<()> {
         self.gather(bucket, scratch);
         if bucket.len() > LARGE {
-            let near = self.near_each(&scratch.words);
+            let near = self.near_pairs(&scratch.words);
             let mut aside = aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             if self.lazy && near > DENSE {
                 let ranks = &self.entries.ranks;
@@ -200,7 +200,7 @@ impl<'a> Finder<'a> {
                 aside.dense.push(dense);
                 return Ok(());
             }
-            if near <= DENSE && bucket.len() > HUGE {
+            if bucket.len() > HUGE {
                 aside.huge.push(((bucket[0] >> 32) as u32, bucket.len()));
                 return Ok(());
             }
@@ -296,8 +296,8 @@ impl<'a> Finder<'a> {
         any
     }
 
-    /// How many candidates each entry of a bucket would have, by a sample of pairs.
-    fn near_each(&self, words: &[u64]) -> usize {
+    /// How many pairs of a bucket are near each other, by a sample.
+    fn near_pairs(&self, words: &[u64]) -> u64 {
         let stride = self.sketches.signature(0).len();
         let members = words.len() / stride;
         let row = |i: usize| &words[i * stride..][..stride];
@@ -310,7 +310,8 @@ impl<'a> Finder<'a> {
             a != b && self.kernel.distance(row(*a), row(*b)) <= self.dial.radius
         };
         let looks = (0..LOOKS).map(|_| (draw(), draw()));
-        looks.filter(near).count() * members / LOOKS
+        let share = looks.filter(near).count() as f64 / LOOKS as f64;
+        (share * (members as f64).powi(2) / 2.0) as u64
     }
 }
 

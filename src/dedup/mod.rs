@@ -23,8 +23,8 @@ pub use dial::Dial;
 
 use crate::{
     Error, Result,
-    cluster::{Clustering, Clusters, Dense, Linkage},
-    hamming::kernel,
+    cluster::{Clustering, Clusters, Dense, Likeness, Linkage},
+    hamming::{Kernel, kernel},
     verify::{FeatureSet, Verify},
 };
 use candidates::Finder;
@@ -155,10 +155,9 @@ impl<'a> Dedup<'a> {
             huge: found.huge,
             ..Counts::default()
         };
-        let kernel = kernel()?;
-        let alike = |a: u32, b: u32| self.alike(kernel, a, b);
+        let likeness = ByRank { dedup: self, kernel: kernel()? };
         let dense = Dense::new(found.dense);
-        let mut clustering = Clustering::new(self.entries.len(), linkage, dense, alike);
+        let mut clustering = Clustering::new(self.entries.len(), linkage, dense, likeness);
         let clusters = match each_pair {
             None => {
                 let mut done = 0;
@@ -190,25 +189,25 @@ impl<'a> Dedup<'a> {
     fn list(
         &self,
         pairs: Pairs,
-        clustering: &mut Clustering<impl Fn(u32, u32) -> Option<f64>>,
+        clustering: &mut Clustering<ByRank<'_>>,
         each: &mut dyn FnMut(AlikePair) -> Result<()>,
         progress: Progress<'_>,
     ) -> Result<u64> {
-        let kernel = kernel()?;
+        let likeness = ByRank { dedup: self, kernel: kernel()? };
         let copies = Copies::new(&self.entries);
         copies.list_among_themselves(each)?;
         let (all, mut done) = (pairs.len(), 0);
         pairs.drain(|some| {
             let alike = |&pair: &u64| {
                 let (later, earlier) = members(pair);
-                self.alike(kernel, later, earlier).map(|similarity| (pair, similarity))
+                likeness.alike(later, earlier).map(|similarity| (pair, similarity))
             };
             let verified: Vec<(u64, f64)> = some.par_iter().filter_map(alike).collect();
             clustering.take(verified.iter().map(|&(pair, _)| members(pair)));
             for &(pair, similarity) in &verified {
                 let (later, earlier) = members(pair);
                 let [a, b] = [later, earlier].map(|rank| self.entries.by_rank[rank as usize]);
-                let distance = kernel.distance(self.signature(a), self.signature(b));
+                let distance = likeness.kernel.distance(self.signature(a), self.signature(b));
                 copies.list(a, b, distance, similarity, each)?;
             }
             done += some.len();
@@ -225,19 +224,6 @@ impl<'a> Dedup<'a> {
     fn set(&self, entry: u32) -> FeatureSet<'_> {
         let row = self.entries.row(entry);
         FeatureSet { elements: self.sketches.set(row), weights: self.sketches.weights(row) }
-    }
-
-    /// How alike two documents are, by rank, if they are.
-    fn alike(&self, kernel: crate::hamming::Kernel, a: u32, b: u32) -> Option<f64> {
-        let [a, b] = [a, b].map(|rank| self.entries.by_rank[rank as usize]);
-        let distance = kernel.distance(self.signature(a), self.signature(b));
-        if distance > self.dial.radius {
-            return None;
-        }
-        if self.dial.verify == Verify::None {
-            return Some(self.estimate(distance));
-        }
-        self.dial.verify.alike(self.set(a), self.set(b))
     }
 
     /// The Jaccard coefficient that a distance stands for.
@@ -271,6 +257,48 @@ impl<'a> Dedup<'a> {
             entry => decided[entry as usize],
         };
         Ok(self.entries.of_row.par_iter().enumerate().map(of_row).collect())
+    }
+}
+
+/// Entries as clusters ask about them.
+struct ByRank<'a> {
+    dedup: &'a Dedup<'a>,
+    kernel: Kernel,
+}
+
+impl ByRank<'_> {
+    fn entry(&self, rank: u32) -> u32 {
+        self.dedup.entries.by_rank[rank as usize]
+    }
+}
+
+impl Likeness for ByRank<'_> {
+    fn alike(&self, a: u32, b: u32) -> Option<f64> {
+        let (dedup, [a, b]) = (self.dedup, [a, b].map(|rank| self.entry(rank)));
+        let distance = self.kernel.distance(dedup.signature(a), dedup.signature(b));
+        if distance > dedup.dial.radius {
+            return None;
+        }
+        if dedup.dial.verify == Verify::None {
+            return Some(dedup.estimate(distance));
+        }
+        dedup.dial.verify.alike(dedup.set(a), dedup.set(b))
+    }
+
+    fn signature(&self, rank: u32) -> &[u64] {
+        self.dedup.signature(self.entry(rank))
+    }
+
+    fn near(&self, rank: u32, rows: &[u64], found: &mut Vec<usize>) {
+        let query = self.signature(rank);
+        let mut masks = vec![0; (rows.len() / query.len()).div_ceil(64)];
+        self.kernel.within(query, rows, self.dedup.dial.radius, &mut masks);
+        for (block, mut mask) in masks.into_iter().enumerate() {
+            while mask != 0 {
+                found.push(block * 64 + mask.trailing_zeros() as usize);
+                mask &= mask - 1;
+            }
+        }
     }
 }
 
