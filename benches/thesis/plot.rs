@@ -192,7 +192,7 @@ impl Scale {
 }
 
 /// 1, 2 or 5 times a power of ten, and at least `step`.
-fn round_step(step: f64) -> f64 {
+pub fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.max(1e-9).log10().floor());
     [1.0, 2.0, 5.0]
         .map(|times| times * power)
@@ -201,7 +201,8 @@ fn round_step(step: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-fn label(value: f64) -> String {
+/// A number as short as ticks need it: 20K, 1.5M.
+pub fn label(value: f64) -> String {
     let (value, suffix) = match value.abs() {
         size if size >= 1e6 => (value / 1e6, "M"),
         size if size >= 1e4 => (value / 1e3, "K"),

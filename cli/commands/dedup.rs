@@ -29,6 +29,7 @@ use crate::{
     dedup::{
         estimate::estimate,
         groups::Groups,
+        html,
         keep::Keep,
         listing::PairFile,
         parts::{merge_parts, part_name, parts_in},
@@ -249,6 +250,7 @@ impl Run<'_> {
             let text = serde_json::to_string_pretty(&report)?;
             let path = output.join("report.json");
             std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+            html::write(&report, &output.join("report.html"))?;
         }
         work.done()?;
         self.tell(&report)?;
@@ -451,9 +453,9 @@ impl Run<'_> {
         // Nobody reads an audit of what is not written.
         let audited = if self.is_reported() { &groups.members[..] } else { &[] };
         let mut audits: Vec<ClusterAudit> = audited.par_iter().map(audit).collect();
-        let named = |audit: &ClusterAudit| ClusterReport {
-            id: sketches.id(audit.keeper as usize).into_owned(),
-            audit: audit.clone(),
+        let named = |audit: &ClusterAudit| {
+            let id = sketches.id(audit.keeper as usize).into_owned();
+            ClusterReport::new(id, audit, &input.sources)
         };
         let mut sizes = BTreeMap::new();
         audits.iter().for_each(|audit| {
@@ -497,6 +499,7 @@ impl Run<'_> {
             clusters: groups.members.len(),
             checked: decided.checked.clone(),
             counts: decided.counts.clone(),
+            max_loss: self.args.max_loss,
             alarms: Vec::new(),
             sources,
             largest,
@@ -531,9 +534,9 @@ impl Run<'_> {
         }
         let largest = report.largest.first();
         if let (Some(most), Some(largest)) = (self.args.max_cluster, largest)
-            && largest.audit.size > most
+            && largest.size > most
         {
-            let size = largest.audit.size;
+            let size = largest.size;
             alarms.push(format!("the cluster of `{}` has {size} documents", largest.id));
         }
         alarms

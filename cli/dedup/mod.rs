@@ -2,6 +2,7 @@
 
 pub(crate) mod estimate;
 pub(crate) mod groups;
+pub(crate) mod html;
 pub(crate) mod keep;
 pub(crate) mod listing;
 pub(crate) mod parts;

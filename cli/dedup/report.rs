@@ -25,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) clusters: usize,
     pub(crate) checked: Checked,
     pub(crate) counts: Counts,
+    /// The share of its documents that a source may lose without an alarm.
+    pub(crate) max_loss: f64,
     pub(crate) alarms: Vec<String>,
     pub(crate) sources: Vec<SourceReport>,
     pub(crate) largest: Vec<ClusterReport>,
@@ -48,11 +50,43 @@ pub(crate) struct SourceReport {
     pub(crate) audit: SourceAudit,
 }
 
+/// A cluster as its audit has it, with names instead of rows and numbers.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ClusterReport {
+    /// The keeper.
     pub(crate) id: String,
-    #[serde(flatten)]
-    pub(crate) audit: ClusterAudit,
+    pub(crate) size: usize,
+    pub(crate) least_to_keeper: f32,
+    pub(crate) least: f32,
+    pub(crate) sampled: bool,
+    pub(crate) chain: u32,
+    /// Those with most of its documents.
+    pub(crate) sources: Vec<ClusterSource>,
+}
+
+/// How many documents of a cluster are from a source.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ClusterSource {
+    pub(crate) source: String,
+    pub(crate) documents: usize,
+}
+
+impl ClusterReport {
+    pub(crate) fn new(id: String, audit: &ClusterAudit, sources: &[String]) -> Self {
+        let named = |&(source, documents): &(u32, usize)| ClusterSource {
+            source: sources.get(source as usize).cloned().unwrap_or_default(),
+            documents,
+        };
+        ClusterReport {
+            id,
+            size: audit.size,
+            least_to_keeper: audit.least_to_keeper,
+            least: audit.least,
+            sampled: audit.sampled,
+            chain: audit.chain,
+            sources: audit.sources.iter().map(named).collect(),
+        }
+    }
 }
 
 /// A removed document beside its keeper.
