@@ -35,7 +35,7 @@
 //! ```
 //!
 //! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
-//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`verify`].
+//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`join`], [`verify`].
 
 mod container;
 pub mod document;
@@ -43,6 +43,7 @@ mod error;
 pub mod features;
 pub mod hamming;
 pub mod index;
+pub mod join;
 mod mapped;
 pub mod partial;
 pub mod plan;

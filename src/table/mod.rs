@@ -20,7 +20,8 @@ use crate::{
     hamming::READ_PAST,
     mapped::{Cells, CellsMut},
 };
-use partition::{Parts, split_mut};
+use partition::Parts;
+pub(crate) use partition::{chunks, places, split_mut};
 
 /// What a table stores of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
