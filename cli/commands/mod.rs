@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod convert;
 mod info;
+mod join;
 mod plan;
 mod recipe;
 mod search;
@@ -64,6 +65,7 @@ enum Command {
     Terms(terms::Terms),
     Build(build::Build),
     Search(Box<search::Search>),
+    Join(join::Join),
     Compare(compare::Compare),
     Info(info::Info),
     Plan(plan::PlanCommand),
@@ -105,6 +107,7 @@ impl Cli {
             Command::Terms(command) => command.run(global),
             Command::Build(command) => command.run(global),
             Command::Search(command) => command.run(global),
+            Command::Join(command) => command.run(global),
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),

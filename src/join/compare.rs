@@ -66,12 +66,19 @@ pub(super) struct Comparer<'a> {
     context: &'a Context<'a>,
     /// The masks of each time that the rows were sorted, and which of them it is. A pair belongs to the first that finds it.
     sorted_by: Vec<(Arc<[Mask]>, usize)>,
+    /// The earlier masks as words, if they are that simple.
+    earlier: Option<Vec<u64>>,
     stretches: Vec<Stretch>,
     near: Vec<Near>,
     waiting: Vec<hamming::Pair>,
     found: Vec<(u32, u32)>,
     pairs: Vec<Pair>,
     compared: u64,
+}
+
+/// The masks that come before those that the rows are sorted by.
+fn earlier(sorted_by: &[(Arc<[Mask]>, usize)]) -> impl Iterator<Item = &Mask> {
+    sorted_by.iter().flat_map(|(masks, now)| &masks[..*now])
 }
 
 /// Rows that meet: those of one bucket, or those of two, each with each.
@@ -94,9 +101,11 @@ impl Node<'_> {
 
 impl<'a> Comparer<'a> {
     pub(super) fn new(context: &'a Context<'a>, sorted_by: Vec<(Arc<[Mask]>, usize)>) -> Self {
+        let earlier = earlier(&sorted_by).map(Mask::word).collect();
         Comparer {
             context,
             sorted_by,
+            earlier,
             stretches: Vec::new(),
             near: Vec::new(),
             waiting: Vec::new(),
@@ -174,7 +183,7 @@ impl<'a> Comparer<'a> {
             return self.large(Node { left: block.view(rows), right: None });
         }
         self.compared += len * (len - 1) / 2;
-        for row in rows.clone() {
+        for row in rows.start..rows.end - 1 {
             self.ask(block, row, block, row + 1..rows.end);
         }
     }
@@ -269,8 +278,10 @@ impl<'a> Comparer<'a> {
 
     #[inline(always)]
     fn is_new(&self, differences: &[u64]) -> bool {
-        let earlier = self.sorted_by.iter().flat_map(|(masks, now)| &masks[..*now]);
-        !earlier.into_iter().any(|mask| mask.finds(differences))
+        match &self.earlier {
+            Some(words) => words.iter().all(|word| word & differences[0] != 0),
+            None => !earlier(&self.sorted_by).any(|mask| mask.finds(differences)),
+        }
     }
 
     /// Compares what is left and hands in what was found.
@@ -333,8 +344,9 @@ impl<'a> Comparer<'a> {
             block.sided = sided;
             let slots = 1 << (mask.layout.width() + u32::from(sided));
             block.sort(node.left.stride, slots, node.len(), slot, row_number, words);
-            let mut inner = self.fork();
-            inner.sorted_by.push((masks.clone(), number));
+            let mut sorted_by = self.sorted_by.clone();
+            sorted_by.push((masks.clone(), number));
+            let mut inner = Comparer::new(self.context, sorted_by);
             inner.within(&block, &probe::within(mask.layout.width(), mask.errors));
         }
     }

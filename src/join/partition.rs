@@ -67,9 +67,9 @@ impl<'a> Partition<'a> {
             .collect();
         let count = |chunk: &Range<usize>| {
             let mut counts = vec![0; 1 << parts];
-            for row in chunk.clone().filter(|&row| !rows.copies.is_copy(row)) {
-                counts[(rows.key(&keys, row) >> low) as usize] += 1;
-            }
+            rows.for_each(chunk.clone(), |number, row| {
+                counts[(keys.of(number, row) >> low) as usize] += 1;
+            });
             counts
         };
         let counts = chunks.par_iter().map(count).collect();
@@ -136,17 +136,16 @@ impl<'a> Partition<'a> {
         let len = counts.iter().flatten().sum();
         let mut cells = CellsMut::zeroed(len).map_err(no_memory)?;
         let (starts, places) = places(cells.as_mut_slice(), &counts, parts.len());
-        self.chunks[chunks.clone()].par_iter().zip(places).for_each(|(chunk, mut places)| {
-            let mut filled = vec![0_usize; parts.len()];
-            for row in chunk.clone().filter(|&row| !self.rows.copies.is_copy(row)) {
-                let key = self.rows.key(&self.keys, row);
+        self.chunks[chunks.clone()].par_iter().zip(places).for_each(|(chunk, places)| {
+            let mut places: Vec<_> = places.into_iter().map(<[Cell]>::iter_mut).collect();
+            self.rows.for_each(chunk.clone(), |number, row| {
+                let key = self.keys.of(number, row);
                 let part = ((key >> self.low) as usize).wrapping_sub(parts.start);
-                if part < parts.len() {
-                    places[part][filled[part]] =
-                        [self.rows.row(row)[0], u64::from(key) << 32 | row as u64];
-                    filled[part] += 1;
+                // Other groups have the other parts.
+                if let Some(place) = places.get_mut(part).and_then(Iterator::next) {
+                    *place = [row[0], u64::from(key) << 32 | number as u64];
                 }
-            }
+            });
         });
         Ok(Loaded { first: parts.start, cells, starts })
     }

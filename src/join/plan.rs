@@ -65,6 +65,14 @@ impl Mask {
         Mask { layout, errors, words }
     }
 
+    /// The bits as one word, if rows with the same bits meet and signatures are no wider.
+    pub(super) fn word(&self) -> Option<u64> {
+        match self.words[..] {
+            [word] if self.errors == 0 => Some(word),
+            _ => None,
+        }
+    }
+
     /// Whether two rows with these differences meet.
     #[inline(always)]
     pub(super) fn finds(&self, differences: &[u64]) -> bool {

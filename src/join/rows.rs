@@ -1,5 +1,7 @@
 //! The rows of a join: one matrix or two, seen as one, with copies taken out.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::{
@@ -10,8 +12,11 @@ use crate::{Error, Result, Signatures, table::Fields};
 
 /// Rows that are joined. Those of the second matrix are numbered behind those of the first.
 pub(super) struct Rows<'a> {
-    first: &'a Signatures,
-    second: Option<&'a Signatures>,
+    bits: u32,
+    stride: usize,
+    /// The words of each matrix.
+    words: [&'a [u64]; 2],
+    is_cross: bool,
     /// How many rows the first matrix has.
     boundary: usize,
     pub(super) copies: Copies,
@@ -37,12 +42,30 @@ pub(super) enum Keys {
     Chunk(usize),
 }
 
+impl Keys {
+    #[inline(always)]
+    pub(super) fn of(&self, number: usize, row: &[u64]) -> u32 {
+        match self {
+            Keys::Bits(fields) => fields.take(row) as u32,
+            Keys::Hash(width) => hash(row, *width),
+            Keys::Chunk(size) => (number / size) as u32,
+        }
+    }
+}
+
 impl<'a> Rows<'a> {
     pub(super) fn new(first: &'a Signatures, second: Option<&'a Signatures>) -> Result<Self> {
         if let Some(second) = second.filter(|second| second.bits() != first.bits()) {
             return Err(Error::WidthMismatch { stored: second.bits(), given: first.bits() });
         }
-        let rows = Rows { first, second, boundary: first.len(), copies: Copies::default() };
+        let rows = Rows {
+            bits: first.bits(),
+            stride: first.stride(),
+            words: [first.words(), second.map_or(&[], Signatures::words)],
+            is_cross: second.is_some(),
+            boundary: first.len(),
+            copies: Copies::default(),
+        };
         match u32::try_from(rows.len()) {
             Ok(_) => Ok(rows),
             Err(_) => Err(Error::TooManyRows { rows: rows.len() }),
@@ -51,12 +74,12 @@ impl<'a> Rows<'a> {
 
     /// How many rows there are in both.
     pub(super) fn len(&self) -> usize {
-        self.boundary + self.second.map_or(0, Signatures::len)
+        self.boundary + self.words[1].len() / self.stride
     }
 
     /// Whether the first matrix is joined with the second, and not with itself.
     pub(super) fn is_cross(&self) -> bool {
-        self.second.is_some()
+        self.is_cross
     }
 
     /// The sizes of the two sides; of a self-join, one side.
@@ -65,11 +88,11 @@ impl<'a> Rows<'a> {
     }
 
     pub(super) fn bits(&self) -> u32 {
-        self.first.bits()
+        self.bits
     }
 
     pub(super) fn stride(&self) -> usize {
-        self.first.stride()
+        self.stride
     }
 
     /// 1 for rows of the second matrix.
@@ -89,24 +112,33 @@ impl<'a> Rows<'a> {
 
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> &'a [u64] {
-        match self.second {
-            Some(second) if row >= self.boundary => second.row(row - self.boundary),
-            _ => self.first.row(row),
-        }
+        let (words, row) = match row.checked_sub(self.boundary) {
+            Some(row) => (self.words[1], row),
+            None => (self.words[0], row),
+        };
+        &words[row * self.stride..][..self.stride]
     }
 
+    /// Each of the rows with its number, without copies.
     #[inline(always)]
-    pub(super) fn key(&self, keys: &Keys, row: usize) -> u32 {
-        match keys {
-            Keys::Bits(fields) => fields.take(self.row(row)) as u32,
-            Keys::Hash(width) => hash(self.row(row), *width),
-            Keys::Chunk(size) => (row / size) as u32,
+    pub(super) fn for_each(&self, rows: Range<usize>, mut each: impl FnMut(usize, &'a [u64])) {
+        let boundary = self.boundary;
+        let first = rows.start.min(boundary)..rows.end.min(boundary);
+        let second = rows.start.max(boundary)..rows.end.max(boundary);
+        for (words, range, start) in [(self.words[0], first, 0), (self.words[1], second, boundary)]
+        {
+            let of_range = (range.start - start) * self.stride..(range.end - start) * self.stride;
+            for (number, row) in range.zip(words[of_range].chunks_exact(self.stride)) {
+                if !self.copies.is_copy(number) {
+                    each(number, row);
+                }
+            }
         }
     }
 
     /// Finds the copies, with at most so many bytes at a time.
     pub(super) fn find_copies(&mut self, memory: u64) -> Result<()> {
-        let width = (self.len().max(1).ilog2() + 1).min(28);
+        let width = self.len().max(2).ilog2().min(28);
         let parts = part_bits(self.len(), width, memory);
         let partition = Partition::new(self, Keys::Hash(width), width, parts, memory);
         let mut pairs = Vec::new();
