@@ -81,7 +81,7 @@ fn every_format_has_the_same_pairs() {
 #[test]
 fn signed_documents_are_joined_by_id() {
     let place = Place::new();
-    place.expect(0, "sign examples/news.jsonl -o news.sig --quiet");
+    place.expect(0, "sign examples/docs.jsonl -o news.sig --quiet");
     let out = place.expect(0, "join news.sig --radius 80").out;
     let found: Vec<&str> = out.lines().skip(1).collect();
     assert!(!found.is_empty());
@@ -121,8 +121,8 @@ fn mistakes_have_a_way_out() {
         assert!(said.err.contains(problem) && said.err.contains(hint), "{line}\n{}", said.err);
     }
     assert!(!place.path("pairs.txt").exists());
-    place.expect(0, "sign examples/news.jsonl -o text.sig --quiet");
-    place.expect(0, "sign examples/news.jsonl -o thesis.sig --recipe text --bits 512 --quiet");
+    place.expect(0, "sign examples/docs.jsonl -o text.sig --quiet");
+    place.expect(0, "sign examples/docs.jsonl -o thesis.sig --recipe text --bits 512 --quiet");
     let said = place.expect(2, "join text.sig thesis.sig --radius 3");
     assert!(said.err.contains("recipe") || said.err.contains("bits"), "{}", said.err);
 }
