@@ -46,7 +46,7 @@ struct Line<'a> {
 
 /// Where pairs are written: a file that appears when it is complete, or standard output.
 pub(crate) enum PairWriter {
-    Csv(csv::Writer<Target>),
+    Csv(Box<csv::Writer<Target>>),
     Jsonl(BufWriter<Target>),
     Parquet(Box<ArrowWriter<Partial>>),
 }
@@ -108,7 +108,7 @@ impl PairWriter {
         // The header is there even if no pair is.
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(target);
         writer.write_record(["id_a", "id_b", "distance"])?;
-        Ok(PairWriter::Csv(writer))
+        Ok(PairWriter::Csv(Box::new(writer)))
     }
 
     /// Writes some pairs: their ids and distances.

@@ -21,7 +21,7 @@ impl Random {
 
     fn row(&mut self, bits: u32) -> Vec<u64> {
         let mut row: Vec<u64> = (0..bits.div_ceil(64)).map(|_| self.next()).collect();
-        if bits % 64 != 0 {
+        if !bits.is_multiple_of(64) {
             *row.last_mut().unwrap() &= u64::MAX << (64 - bits % 64);
         }
         row
@@ -204,7 +204,7 @@ fn a_template_with_many_near_copies_is_sorted_again() {
 #[test]
 fn a_bucket_with_a_tenth_of_the_rows_is_sorted_again() {
     let mut random = Random(4);
-    let mut word = |i: u64| if i % 10 == 0 { random.next() >> 32 } else { random.next() };
+    let mut word = |i: u64| if i.is_multiple_of(10) { random.next() >> 32 } else { random.next() };
     let words: Vec<u64> = (0..200_000).map(&mut word).collect();
     let rows = Signatures::from_words(64, words).unwrap();
     let (pairs, joined) = join(&rows, None, &JoinSettings::new(3), Limits::default());
