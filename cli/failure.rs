@@ -79,6 +79,10 @@ fn hint_of_engine(error: &Error) -> Option<&'static str> {
         Error::Method { .. } => {
             Some("leave the numbers out, as in `--index multi`, to get some that suit")
         }
+        Error::TooManyPairs { .. } => Some(
+            "a smaller `--radius` finds fewer; `--at-most N` allows more, if there is room for them",
+        ),
+        Error::JoinMemory { .. } => Some("allow more with `--memory`"),
         Error::Memory { .. } => {
             Some("`--memory` asks for a smaller index; a scan (`--index scan`) needs none")
         }

@@ -111,6 +111,24 @@ pub enum Error {
         rows: usize,
     },
 
+    /// A join that finds more pairs than its user is ready for.
+    #[error("there are at least {pairs} pairs, more than the {most} that are allowed")]
+    TooManyPairs {
+        /// How many there are, or are expected, so far.
+        pairs: u64,
+        /// The limit.
+        most: u64,
+    },
+
+    /// A join that does not get along with so little memory.
+    #[error("the join needs {needed} bytes at a time, but may only use {given}")]
+    JoinMemory {
+        /// What the rows that have to be together take.
+        needed: u64,
+        /// What there is for them.
+        given: u64,
+    },
+
     /// A method of search with numbers that do not suit.
     #[error("`{method}` {problem}")]
     Method {

@@ -35,7 +35,7 @@
 //! ```
 //!
 //! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
-//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`verify`].
+//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`join`], [`verify`].
 
 pub mod cluster;
 mod container;
@@ -45,6 +45,7 @@ mod error;
 pub mod features;
 pub mod hamming;
 pub mod index;
+pub mod join;
 mod mapped;
 pub mod partial;
 pub mod plan;

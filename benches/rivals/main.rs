@@ -3,11 +3,13 @@
 //! ```text
 //! rivals threshold [--rows 1000000] [--queries 200000] [--radius 3] [--seed 1] [--uniform] [--repeats 3]
 //!     [--methods auto,multi-2x3,multi-2x4] [--mih-blocks auto,4] [--gaoya-blocks 6] [--gaoya-rows 1000000]
+//! rivals join [--rows 1000000] [--queries 200000] [--radius 3] [--seed 1] [--repeats 3] [--mih-blocks auto,4]
 //! rivals data [--rows 1000000] [--queries 200000] [--seed 1] [--uniform] [--to .]
 //! ```
 
 mod contenders;
 mod data;
+mod join;
 mod options;
 
 use std::{error::Error, path::Path, process::ExitCode, time::Instant};
@@ -26,8 +28,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             let data = Data::new(&options);
             Ok(pool.install(|| threshold(&data, &options))?)
         }
+        Some("join") => {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+            let data = Data::new(&options);
+            Ok(pool.install(|| join::join(&data, &options))?)
+        }
         Some("data") => write(&Data::new(&options), options.to.as_ref()),
-        _ => Err("rivals threshold, or rivals data: see benches/rivals/README.md".into()),
+        _ => {
+            Err("rivals threshold, rivals join or rivals data: see benches/rivals/README.md".into())
+        }
     }
 }
 

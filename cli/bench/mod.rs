@@ -3,7 +3,7 @@
 //! `table2` is the whole run: `contenders` says which methods, `subjects` how each is asked, `measure` times them and
 //! `digest` tells what they found. `close` and `lines` look closer at one index, `limit` at the memory, `growth` at
 //! smaller sets. `assemble` makes `results` of it; `report` and `figures` show them, beside what `published` has from
-//! the thesis.
+//! the thesis. `join` is a run of its own.
 
 mod assemble;
 mod close;
@@ -11,6 +11,7 @@ mod contenders;
 mod digest;
 mod figures;
 mod growth;
+mod join;
 mod limit;
 mod lines;
 mod measure;
@@ -22,6 +23,7 @@ mod table2;
 mod text;
 
 pub(crate) use figures::{growth as growth_figure, weak_bits as weak_bits_figure};
+pub(crate) use join::{JoinRow, agree, join, join_report};
 pub(crate) use report::report;
 pub(crate) use results::Results;
 pub(crate) use table2::{Setup, run};

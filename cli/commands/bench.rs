@@ -11,7 +11,10 @@ use serde_json::Value;
 
 use super::{Global, Outcome};
 use crate::{
-    bench::{Results, Setup, growth_figure, report, run, weak_bits_figure},
+    bench::{
+        JoinRow, Results, Setup, agree, growth_figure, join, join_report, report, run,
+        weak_bits_figure,
+    },
     failure::hinted,
     output::{print, say},
 };
@@ -26,6 +29,7 @@ pub(crate) struct Bench {
 #[derive(Debug, Subcommand)]
 enum What {
     Table2(Table2),
+    Join(JoinBench),
 }
 
 /// The experiments of "Probabilistic Simhash Matching" (Sood, 2011), and our indexes in the same run
@@ -63,10 +67,56 @@ struct Table2 {
     output: Option<PathBuf>,
 }
 
+/// All pairs within 3 bits: our join, and batched probing of tables with the same keys, in the same run
+///
+/// The workload is that of `bench table2`: clusters of edited copies. Both are timed from the rows to the last pair of
+/// documents, and must find the same. On one thread unless --threads says more.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lookalike bench join\n  lookalike bench join --rows 60000000 --repeats 1"
+)]
+struct JoinBench {
+    /// Rows to join
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    rows: u32,
+
+    /// The workload depends on this alone
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Times are medians of so many turns
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    repeats: u8,
+}
+
+impl JoinBench {
+    fn run(self, global: &Global) -> anyhow::Result<Outcome> {
+        let setup = Setup {
+            rows: self.rows as usize,
+            queries: 0,
+            seed: self.seed,
+            repeats: usize::from(self.repeats),
+            threads: global.threads.map_or(1, usize::from),
+        };
+        let rows = join(&setup, &|text| say(global, || text))?;
+        match global.json() {
+            true => rows.iter().try_for_each(|row: &JoinRow| print(serde_json::to_string(row)?))?,
+            false => print(join_report(&rows))?,
+        }
+        match agree(&rows) {
+            true => Ok(Outcome::Done),
+            false => {
+                Err(hinted("the join and the tables do not find the same", "this is a bug of ours"))
+            }
+        }
+    }
+}
+
 impl Bench {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         match self.what {
             What::Table2(table2) => table2.run(global),
+            What::Join(join) => join.run(global),
         }
     }
 }

@@ -7,6 +7,7 @@ mod completions;
 mod convert;
 mod dedup;
 mod info;
+mod join;
 mod plan;
 mod recipe;
 mod search;
@@ -66,6 +67,7 @@ enum Command {
     Terms(terms::Terms),
     Build(build::Build),
     Search(Box<search::Search>),
+    Join(join::Join),
     Compare(compare::Compare),
     Info(info::Info),
     Plan(plan::PlanCommand),
@@ -108,6 +110,7 @@ impl Cli {
             Command::Terms(command) => command.run(global),
             Command::Build(command) => command.run(global),
             Command::Search(command) => command.run(global),
+            Command::Join(command) => command.run(global),
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),

@@ -1,11 +1,13 @@
 //! What users see: progress and summaries on standard error, and results.
 
 mod colour;
+mod pairs;
 mod parquet;
 mod reading;
 mod steps;
 
 pub(crate) use colour::{Paint, colour};
+pub(crate) use pairs::{PairFormat, PairWriter};
 pub(crate) use parquet::write_parquet;
 pub(crate) use reading::Reading;
 pub(crate) use steps::Steps;

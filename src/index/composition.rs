@@ -213,7 +213,7 @@ impl Composition {
 }
 
 /// Slice `i` of `slices` of a range of bits; their widths differ by at most one.
-pub(super) fn slice(range: Range<u32>, slices: u32, i: u32) -> Range<u32> {
+pub(crate) fn slice(range: Range<u32>, slices: u32, i: u32) -> Range<u32> {
     let at = |i: u32| {
         range.start + (u64::from(range.end - range.start) * u64::from(i) / u64::from(slices)) as u32
     };

@@ -10,8 +10,8 @@ pub(crate) mod sample;
 mod scan;
 mod tables;
 
-pub(crate) use composition::Step;
 pub use composition::{Composition, Method};
+pub(crate) use composition::{Step, slice};
 pub use permuted::{Permuted, PermutedMethod};
 pub use scan::Scan;
 pub use tables::{Build, IndexFile, Tables};

@@ -20,8 +20,7 @@ use crate::{
     hamming::READ_PAST,
     mapped::{Cells, CellsMut},
 };
-pub(crate) use partition::Parts;
-use partition::split_mut;
+pub(crate) use partition::{Parts, chunks, places, split_mut};
 
 /// What a table stores of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -65,13 +65,13 @@ pub(crate) fn split_mut<'a, T>(mut cells: &'a mut [T], starts: &[usize]) -> Vec<
 }
 
 /// Even chunks, a few for each thread.
-fn chunks(len: usize) -> Vec<Range<usize>> {
+pub(crate) fn chunks(len: usize) -> Vec<Range<usize>> {
     let size = len.div_ceil(rayon::current_num_threads() * 4).max(1 << 12);
     (0..len).step_by(size).map(|start| start..(start + size).min(len)).collect()
 }
 
 /// Where each chunk writes its items of each part: part after part, in each the chunks in order.
-fn places<'a, T>(
+pub(crate) fn places<'a, T>(
     mut items: &'a mut [T],
     counts: &[Vec<usize>],
     parts: usize,
