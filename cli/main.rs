@@ -9,10 +9,12 @@ mod costs;
 mod failure;
 mod index;
 mod input;
+mod labels;
 mod opened;
 mod output;
 mod planner;
 mod size;
+mod texts;
 
 use std::process::ExitCode;
 

@@ -35,7 +35,7 @@
 //! ```
 //!
 //! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
-//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`verify`].
+//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`verify`], [`quality`].
 
 mod container;
 pub mod document;
@@ -47,6 +47,7 @@ mod mapped;
 pub mod partial;
 pub mod plan;
 pub mod probe;
+pub mod quality;
 pub mod recipe;
 pub mod search;
 pub mod sigfile;

@@ -7,6 +7,7 @@ mod completions;
 mod convert;
 mod info;
 mod plan;
+mod quality;
 mod recipe;
 mod search;
 mod sign;
@@ -67,6 +68,7 @@ enum Command {
     Compare(compare::Compare),
     Info(info::Info),
     Plan(plan::PlanCommand),
+    Quality(Box<quality::Quality>),
     Convert(convert::Convert),
     Bench(bench::Bench),
     Recipe(recipe::ShowRecipe),
@@ -108,6 +110,7 @@ impl Cli {
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),
+            Command::Quality(command) => command.run(global),
             Command::Convert(command) => command.run(global),
             Command::Bench(command) => command.run(global),
             Command::Recipe(command) => command.run(global),
