@@ -67,6 +67,8 @@ pub(crate) struct Linked {
     pub(crate) links: Links,
     /// The documents that it names.
     pub(crate) rows: Vec<u32>,
+    /// The names of the clusters, by their numbers; none for pairs.
+    pub(crate) clusters: Vec<String>,
 }
 
 /// The fields of a record that may be of use; an empty one is not there.
@@ -201,7 +203,7 @@ impl Found {
                 Links::Clusters(Clusters::new(of))
             }
         };
-        Ok(Linked { links, rows: self.rows })
+        Ok(Linked { links, rows: self.rows, clusters: self.names })
     }
 }
 

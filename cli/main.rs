@@ -4,6 +4,7 @@
 //! 2 error, 3 done but some records were skipped.
 
 mod bench;
+mod calibrate;
 mod commands;
 mod costs;
 mod failure;

@@ -25,3 +25,4 @@ pub(crate) use figures::{growth as growth_figure, weak_bits as weak_bits_figure}
 pub(crate) use report::report;
 pub(crate) use results::Results;
 pub(crate) use table2::{Setup, run};
+pub(crate) use text::table;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod build;
+mod calibrate;
 mod compare;
 mod completions;
 mod convert;
@@ -16,6 +17,8 @@ mod terms;
 use std::{num::NonZeroUsize, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use quality::score_json;
 
 /// Finds documents that look alike.
 ///
@@ -69,6 +72,7 @@ enum Command {
     Info(info::Info),
     Plan(plan::PlanCommand),
     Quality(Box<quality::Quality>),
+    Calibrate(Box<calibrate::Calibrate>),
     Convert(convert::Convert),
     Bench(bench::Bench),
     Recipe(recipe::ShowRecipe),
@@ -111,6 +115,7 @@ impl Cli {
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),
             Command::Quality(command) => command.run(global),
+            Command::Calibrate(command) => command.run(global),
             Command::Convert(command) => command.run(global),
             Command::Bench(command) => command.run(global),
             Command::Recipe(command) => command.run(global),

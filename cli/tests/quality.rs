@@ -144,3 +144,83 @@ fn an_index_is_scored_against_the_scan() {
     );
     place.expect(2, "quality docs.sig");
 }
+
+/// The pages of the examples are in several versions: the labels are there.
+#[test]
+fn calibration_finds_what_suits_labels() {
+    let place = Place::new();
+    let line = "calibrate examples/docs.jsonl --labels examples/docs.jsonl --cluster-field page";
+    let lines = |line: &str| -> Vec<Value> {
+        let said = place.expect(0, &format!("{line} --format json --quiet"));
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let all = lines(line);
+    let chosen = all.last().unwrap();
+    assert!(chosen["what"] == "chosen" && chosen["f1"].as_f64() > Some(0.8), "{chosen}");
+    assert!(
+        all.iter().all(|one| one["f1"].as_f64().unwrap() <= chosen["f1"].as_f64().unwrap() + 0.001)
+    );
+    // Every recipe without a check, and with one.
+    assert!(all.len() >= 19 && all.iter().any(|one| one["check"].is_null()));
+    assert!(chosen["held_out"].is_null());
+    let points = chosen["curve"].as_array().unwrap().len() as u64;
+    assert_eq!(points, chosen["bits"].as_u64().unwrap() + 1);
+
+    let precise = lines(&format!("{line} --precision 0.97"));
+    assert!(precise.last().unwrap()["precision"].as_f64() >= Some(0.97));
+    let halves = lines(&format!("{line} --recall 0.9 --split half"));
+    let chosen = halves.last().unwrap();
+    assert!(
+        chosen["recall"].as_f64() >= Some(0.9) && chosen["held_out"]["f1"].as_f64() > Some(0.5),
+        "{chosen}"
+    );
+}
+
+#[test]
+fn calibration_labels_by_itself_and_draws() {
+    let place = Place::new();
+    let said = place.expect(0, "calibrate examples/docs.jsonl --similarity 0.6 -o curve.html");
+    for words in ["| recipe", "chosen: ", "where it was chosen", "| radius |"] {
+        assert!(said.out.contains(words), "{words}\n{}", said.out);
+    }
+    assert!(said.err.contains("144 documents, all compared"), "{}", said.err);
+    let html = fs::read_to_string(place.path("curve.html")).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.contains("<polyline"));
+    // What is checked by the truth itself is never wrong.
+    let checked = json_of(&place, "calibrate examples/docs.jsonl --similarity 0.6", "chosen");
+    assert!(checked["f1"].as_f64() > Some(0.99), "{checked}");
+
+    place.expect(0, "calibrate examples/docs.jsonl --figure6 -o six.svg");
+    let svg = fs::read_to_string(place.path("six.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("cosine of 0.9"));
+}
+
+fn json_of(place: &Place, line: &str, what: &str) -> Value {
+    let said = place.expect(0, &format!("{line} --format json --quiet"));
+    let lines = said.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.into_iter().find(|line| line["what"] == what).unwrap()
+}
+
+#[test]
+fn calibration_names_what_is_missing() {
+    let place = place();
+    place.write(
+        "other.jsonl",
+        "{\"id\": \"x\", \"cluster\": \"a\"}\n{\"id\": \"y\", \"cluster\": \"a\"}\n",
+    );
+    for (line, words) in [
+        ("gold.jsonl --labels other.jsonl", "there is nothing to calibrate on"),
+        ("gold.jsonl --min-words 1000", "there are no two documents"),
+        ("gold.jsonl -o curve.png", "figures are .svg or .html"),
+        ("gold.jsonl --similarity 0", "above 0"),
+    ] {
+        let said = place.expect(2, &format!("calibrate {line}"));
+        assert!(said.err.contains(words), "{line}\n{}", said.err);
+    }
+    let said = place.expect(0, "calibrate gold.jsonl --labels gold.tsv --min-value 0.6");
+    assert!(
+        said.err.contains("7 documents, all compared: 2 pairs belong together"),
+        "{}",
+        said.err
+    );
+}

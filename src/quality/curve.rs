@@ -43,7 +43,8 @@ impl Curve {
     pub fn best(&self, goal: Goal) -> Option<(u32, Score)> {
         let mut best: Option<(u32, Score)> = None;
         for (radius, score) in (0..).zip(self.scores()) {
-            if goal.admits(&score) && best.is_none_or(|(_, best)| goal.prefers(&score, &best)) {
+            let better = best.is_none_or(|(_, best)| goal.value(&score) > goal.value(&best));
+            if goal.admits(&score) && better {
                 best = Some((radius, score));
             }
         }
@@ -62,14 +63,13 @@ impl Goal {
         }
     }
 
-    /// Whether one score that is good enough is better than another.
-    pub fn prefers(self, one: &Score, other: &Score) -> bool {
-        let value = |score: &Score| match self {
+    /// How good a score is that is good enough: the more the better.
+    pub fn value(self, score: &Score) -> f64 {
+        match self {
             Goal::F1 => score.f1(),
             Goal::Precision(_) => score.recall(),
             Goal::Recall(_) => score.precision(),
-        };
-        value(one) > value(other)
+        }
     }
 }
 
