@@ -42,7 +42,7 @@ fn cells(candidate: &Candidate, held_out: bool) -> Vec<String> {
     let mut cells = vec![
         candidate.recipe.name.clone(),
         candidate.radius.to_string(),
-        candidate.check.map_or("none".into(), |least| format!("{least:.1}")),
+        candidate.check.map_or("none".into(), |least| least.to_string()),
         share(score.precision(), score.precision_interval()),
         share(score.recall(), score.recall_interval()),
         share(score.f1(), score.f1_interval()),
@@ -127,15 +127,14 @@ impl Candidate {
 pub(crate) fn figure(title: &str, chosen: &Candidate, tried: &[Tried]) -> String {
     let mut series = Vec::new();
     let checks = [chosen.check, None];
-    let tried = tried.iter().find(|tried| tried.recipe == chosen.recipe);
+    let trial = tried.iter().find(|tried| tried.recipe == chosen.recipe).map(|t| &t.chosen_on);
+    let last = trial.map_or(0, |trial| last_of_interest(&trial.unchecked));
     for check in &checks[usize::from(chosen.check.is_none())..] {
-        let Some(tried) = tried else { continue };
-        let scores = tried.chosen_on.curve(*check).scores();
-        let last = scores.len() / 2;
-        let how = check.map_or(String::new(), |least| format!(", J >= {least:.1}"));
+        let scores = trial.map(|trial| trial.curve(*check).scores()).unwrap_or_default();
+        let how = check.map_or(String::new(), |least| format!(", J >= {least}"));
         let curve = |name: &str, of: fn(&Score) -> f64| Series {
             name: format!("{name}{how}"),
-            points: scores[..=last].iter().enumerate().map(|(r, s)| (r as f64, of(s))).collect(),
+            points: (0..=last).zip(&scores).map(|(radius, s)| (radius as f64, of(s))).collect(),
         };
         series.push(curve("precision", Score::precision));
         series.push(curve("recall", Score::recall));
@@ -151,6 +150,12 @@ pub(crate) fn figure(title: &str, chosen: &Candidate, tried: &[Tried]) -> String
         series,
     };
     plot.svg()
+}
+
+/// From here on nearly everything is within the radius, and wrong.
+fn last_of_interest(curve: &Curve) -> usize {
+    let scores = curve.scores();
+    scores.iter().position(|score| score.precision() < 0.02).unwrap_or(scores.len() / 2)
 }
 
 /// The figure and the tables as a page.

@@ -254,18 +254,19 @@ impl Calibrate {
         scored_on: Option<&Part<'_>>,
         global: &Global,
     ) -> anyhow::Result<Vec<Tried>> {
-        let (signers, checks): (Vec<Signer>, &[f64]) = match truth {
-            Truth::Cosine(_, signer) => (vec![signer.as_ref().clone()], &[]),
+        let signers = match truth {
+            Truth::Cosine(_, signer) => vec![signer.as_ref().clone()],
             _ => {
                 let signers = recipes().into_iter().map(|recipe| Signer::new(recipe, None));
-                (signers.collect::<lookalike::Result<_>>()?, &CHECKS)
+                signers.collect::<lookalike::Result<_>>()?
             }
         };
+        let checks = checks(truth);
         let mut tried = Vec::new();
         for signer in signers {
             let recipe = signer.recipe().clone();
             say(global, || format!("trying {}", recipe.name));
-            let try_on = |part: &Part<'_>| Trial::new(part, &signer, checks, self.ignore_above);
+            let try_on = |part: &Part<'_>| Trial::new(part, &signer, &checks, self.ignore_above);
             let scored_on = scored_on.map(try_on).transpose()?;
             tried.push(Tried { recipe, chosen_on: try_on(chosen_on)?, scored_on });
         }
@@ -291,6 +292,18 @@ impl Calibrate {
         };
         fs::write(path, drawn).with_context(|| path.display().to_string())
     }
+}
+
+/// The thresholds that are tried: where the truth is one itself, that one, too.
+fn checks(truth: &Truth) -> Vec<f64> {
+    let mut checks = match truth {
+        Truth::Labels(..) => CHECKS.to_vec(),
+        Truth::Jaccard(least) => [&CHECKS[..], &[*least]].concat(),
+        Truth::Cosine(..) => Vec::new(),
+    };
+    checks.sort_by(f64::total_cmp);
+    checks.dedup();
+    checks
 }
 
 fn about(part: &Part<'_>) -> String {
