@@ -93,23 +93,26 @@ impl Reader<'_> {
         let source = File::open(path).with_context(|| name.clone())?;
         let (format, compression) = of_name(&name);
         match format {
-            Some(Format::Parquet) => read_parquet(source, each),
+            Some(Format::Parquet) => read_parquet(source, &name, each)?,
             format => {
                 let stream = BufReader::new(
                     decompressed(source, compression).with_context(|| name.clone())?,
                 );
                 match format {
-                    Some(Format::Jsonl) => read_json_lines(stream, each),
-                    Some(Format::Csv) => read_table(stream, b',', each),
-                    Some(Format::Tsv) => read_table(stream, b'\t', each),
-                    _ => Err(hinted(
-                        format!("{name}: labels, pairs and clusters are not in files of this name"),
-                        "they are .jsonl, .csv, .tsv (also .gz or .zst) or .parquet",
-                    )),
+                    Some(Format::Jsonl) => read_json_lines(stream, &name, each)?,
+                    Some(Format::Csv) => read_table(stream, &name, b',', each)?,
+                    Some(Format::Tsv) => read_table(stream, &name, b'\t', each)?,
+                    _ => {
+                        return Err(hinted(
+                            format!(
+                                "{name}: labels, pairs and clusters are not in files of this name"
+                            ),
+                            "they are .jsonl, .csv, .tsv (also .gz or .zst) or .parquet",
+                        ));
+                    }
                 }
             }
         }
-        .with_context(|| name.clone())?;
         found.finish(&name)
     }
 
@@ -209,15 +212,16 @@ impl Found {
 
 fn read_json_lines(
     stream: impl BufRead,
+    name: &str,
     mut each: impl FnMut(&str, Fields<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     for (number, line) in (1..).zip(stream.lines()) {
-        let line = line.with_context(|| format!("line {number}"))?;
+        let line = line.with_context(|| format!("{name}:{number}"))?;
         if line.trim().is_empty() {
             continue;
         }
         let fields: HashMap<String, &RawValue> = serde_json::from_str(&line).map_err(|error| {
-            hinted(format!("line {number}: {error}"), "each line is a JSON object")
+            hinted(format!("{name}:{number}: {error}"), "each line is a JSON object")
         })?;
         // A text is long, and of no use here.
         let short = fields.iter().filter(|(name, _)| *name != "text");
@@ -238,6 +242,7 @@ fn plain(json: &str) -> Option<String> {
 
 fn read_table(
     stream: impl BufRead,
+    name: &str,
     separator: u8,
     mut each: impl FnMut(&str, Fields<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -250,7 +255,7 @@ fn read_table(
         .from_reader(stream);
     let mut names: Option<Vec<String>> = None;
     for row in table.records() {
-        let row = row?;
+        let row = row.with_context(|| name.to_owned())?;
         let line = row.position().map_or(0, csv::Position::line);
         let Some(names) = &names else {
             let header = header_of(&row);
@@ -285,11 +290,14 @@ fn fields_of<'a>(names: &'a [String], row: &csv::StringRecord) -> Fields<'a> {
 
 fn read_parquet(
     source: File,
+    name: &str,
     mut each: impl FnMut(&str, Fields<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut row_number = 0;
-    for batch in ParquetRecordBatchReaderBuilder::try_new(source)?.build()? {
-        let batch = batch?;
+    let context = || name.to_owned();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(source).with_context(context)?;
+    for batch in reader.build().with_context(context)? {
+        let batch = batch.with_context(context)?;
         let schema = batch.schema();
         let mut columns = Vec::new();
         for (field, column) in schema.fields().iter().zip(batch.columns()) {

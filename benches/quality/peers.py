@@ -172,6 +172,8 @@ def read_pairs(path, ids, least_value):
 
 
 class Peer:
+    timed = True
+
     def best(self, documents):
         """The setting with the best F1."""
         return max((documents.f1(self.find(documents, setting)), setting) for setting in self.settings)
@@ -275,6 +277,8 @@ class SimHash(Peer):
 
 
 class SimHashAny(SimHash):
+    # Its index takes minutes for what its hashes tell in seconds.
+    timed = False
     name = f"simhash, best k up to {MOST_BITS}"
     settings = [(k,) for k in range(1, MOST_BITS + 1)]
 
@@ -320,14 +324,14 @@ class Ours(Peer):
         return documents.keep("file", lambda: self.write(documents))
 
     def write(self, documents):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="peers-"))
-        with open(folder / "documents.jsonl", "w", encoding="utf-8") as file:
+        folder = tempfile.TemporaryDirectory(prefix="peers-")
+        with open(pathlib.Path(folder.name) / "documents.jsonl", "w", encoding="utf-8") as file:
             for row, text in enumerate(documents.texts):
                 file.write(json.dumps({"id": str(row), "text": text}) + "\n")
         return folder
 
     def find(self, documents, setting):
-        folder = self.prepare(documents)
+        folder = pathlib.Path(self.prepare(documents).name)
         pairs = folder / "pairs.csv"
         command = [self.program, "dedup", folder / "documents.jsonl", "--similarity", str(setting[0])]
         command += ["--pairs", pairs, "-o", folder / f"out-{setting[0]}", "--threads", "1", "--quiet"]
@@ -393,17 +397,19 @@ def main():
             f1 = scored_on.f1(peer.find(scored_on.with_sets(), setting))
             scores[peer.name][name] = f"{f1:.3f} ({', '.join(map(str, setting))})"
             text = f"  {peer.name}: {f1:.3f} with {setting}, {chosen:.3f} where it was chosen"
-            if name in TIMED:
+            if name in TIMED and peer.timed:
                 took, found = seconds(peer, whole, setting)
                 speeds[peer.name][name] = [f"{took:.1f}", f"{megabytes / took:.1f}", str(found)]
                 text += f"; {took:.1f} s, {megabytes / took:.1f} MB/s"
             say(f"{text} [{time.time() - started:.0f} s]")
+    if not names:
+        sys.exit("there is no set to measure: say where they are with --data")
     print("F1 on the half that the setting (in brackets) was not chosen on:\n")
     print(table(["", *names], [[peer, *(row.get(n, "-") for n in names)] for peer, row in scores.items()]))
     timed = [name for name in TIMED if name in names]
     header = ["", *(f"{name} {what}" for name in timed for what in ("CPU s", "MB/s", "pairs"))]
-    lines = [[peer, *(cell for n in timed for cell in row[n])] for peer, row in speeds.items()]
-    if timed:
+    lines = [[peer, *(cell for n in timed for cell in row[n])] for peer, row in speeds.items() if row]
+    if lines:
         print("From texts to checked pairs, the whole set with the same setting, one core:\n")
         print(table(header, lines))
 

@@ -148,3 +148,55 @@ impl Part<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lookalike::quality::Clusters;
+
+    use super::*;
+    use crate::texts::word_shingles;
+
+    fn corpus(documents: usize) -> Corpus {
+        let text =
+            |number: usize| format!("one two three four five six seven eight nine {}", number / 2);
+        Corpus {
+            ids: (0..documents).map(|number| number.to_string()).collect(),
+            texts: (0..documents).map(text).collect(),
+        }
+    }
+
+    #[test]
+    fn halves_divide_the_documents_and_no_cluster() {
+        let corpus = corpus(40);
+        let clusters: Vec<Option<u32>> = (0..40).map(|row| Some(row / 2)).collect();
+        let names = clusters.iter().map(|cluster| format!("cluster {cluster:?}")).collect();
+        let truth = Truth::Labels(Links::Clusters(Clusters::new(clusters)), names);
+        let shingles = word_shingles().unwrap();
+        let [all, one, other] =
+            [None, Some(false), Some(true)].map(|half| corpus.part(&truth, half, &shingles, 0.3));
+        assert_eq!((all.wanted, all.texts.len(), all.is_sampled()), (20, 40, false));
+        assert_eq!(one.wanted + other.wanted, 20);
+        assert_eq!(one.texts.len() + other.texts.len(), 40);
+        assert!(one.wanted > 3 && other.wanted > 3);
+        // All share seven of eight shingles; all pairs are met.
+        assert_eq!(all.alike.len(), 40 * 39 / 2);
+    }
+
+    #[test]
+    fn truth_is_what_is_alike() {
+        let corpus = corpus(10);
+        let shingles = word_shingles().unwrap();
+        let part = corpus.part(&Truth::Jaccard(1.0), None, &shingles, 0.3);
+        assert_eq!(part.wanted, 5);
+        assert!(part.links.join(0, 1) && !part.links.join(1, 2));
+    }
+
+    #[test]
+    fn too_many_documents_are_sampled() {
+        let corpus = corpus(60_000);
+        let rows: Vec<usize> = (0..60_000).collect();
+        let sample = corpus.sample(&rows);
+        assert!((14_000..16_000).contains(&sample.len()), "{}", sample.len());
+        assert_eq!(corpus.sample(&rows[..30_000]).len(), 30_000);
+    }
+}

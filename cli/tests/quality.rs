@@ -74,6 +74,23 @@ fn clusters_are_scored_against_clusters_and_pairs() {
     );
 }
 
+/// Four documents, three of them in English.
+#[test]
+fn labels_are_in_tables_of_every_kind() {
+    let place = place();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    fs::copy(fixtures.join("table.parquet"), place.path("table.parquet")).unwrap();
+    place.write("found.csv", "id,cluster\n10,a\n11,a\n12,\n13,\n");
+    let report =
+        json(&place, "quality --labels table.parquet --cluster-field lang --clusters found.csv");
+    assert_eq!(
+        (&report["labelled_pairs"], &report["found_pairs"]),
+        (&3.into(), &1.into()),
+        "{report}"
+    );
+    assert_eq!((&report["documents"], &report["only_in_found"]["count"]), (&4.into(), &0.into()));
+}
+
 #[test]
 fn people_are_told_in_lines() {
     let place = place();
@@ -99,9 +116,9 @@ fn mistakes_are_named_with_the_way_out() {
     for (line, words) in [
         (
             "--labels twice.jsonl --pairs pairs.csv",
-            "twice.jsonl:2: `1` is in cluster `b`, but before",
+            "lookalike: twice.jsonl:2: `1` is in cluster `b`, but before",
         ),
-        ("--labels broken.jsonl --pairs pairs.csv", "broken.jsonl: line 2: "),
+        ("--labels broken.jsonl --pairs pairs.csv", "lookalike: broken.jsonl:2: "),
         (
             "--labels no-cluster.jsonl --pairs pairs.csv",
             "no-cluster.jsonl:1: there is no field `cluster`",

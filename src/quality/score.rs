@@ -127,7 +127,8 @@ pub fn cluster_recall(found: &Links, labels: &Clusters) -> Option<f64> {
             cells.into_iter().map(|((cluster, _), rows)| share_of(cluster, pairs_of(rows))).sum()
         }
     };
-    (clusters > 0).then(|| found / clusters as f64)
+    // The sum of nothing is -0.
+    (clusters > 0).then(|| found.abs() / clusters as f64)
 }
 
 #[cfg(test)]
