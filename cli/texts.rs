@@ -1,6 +1,10 @@
 //! Documents read whole, and the sets of their features.
 
-use lookalike::{Document, Recipe, Signer, recipe::Scratch};
+use lookalike::{
+    Document, Recipe, Signer,
+    features::{FeatureSettings, words::WordRule},
+    recipe::Scratch,
+};
 
 use crate::{
     commands::{Global, Outcome},
@@ -39,9 +43,11 @@ pub(crate) fn read_documents<T: Send>(
     Ok(reading.finish())
 }
 
-/// The signer whose features are those of recipe `text`: the sets of word 3-grams that likeness is measured on.
+/// The signer whose features are the sets of word 3-grams that likeness is measured on. Words are runs of letters and
+/// digits, `\w+` as labels have them that were computed elsewhere.
 pub(crate) fn word_shingles() -> anyhow::Result<Signer> {
-    Ok(Signer::new(Recipe::default(), None)?)
+    let features = FeatureSettings { words: WordRule::Alphanumeric, ..FeatureSettings::default() };
+    Ok(Signer::new(Recipe { features, ..Recipe::default() }, None)?)
 }
 
 /// The features of a text, each once, in order.
