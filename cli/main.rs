@@ -4,16 +4,19 @@
 //! 2 error, 3 done but some records were skipped.
 
 mod bench;
+mod calibrate;
 mod commands;
 mod costs;
 mod dedup;
 mod failure;
 mod index;
 mod input;
+mod labels;
 mod opened;
 mod output;
 mod planner;
 mod size;
+mod texts;
 
 use std::process::ExitCode;
 

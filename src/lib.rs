@@ -35,7 +35,7 @@
 //! ```
 //!
 //! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
-//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`join`], [`verify`].
+//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`join`], [`verify`], [`cluster`], [`dedup`], [`quality`].
 
 pub mod cluster;
 mod container;
@@ -50,6 +50,7 @@ mod mapped;
 pub mod partial;
 pub mod plan;
 pub mod probe;
+pub mod quality;
 pub mod recipe;
 pub mod search;
 pub mod sigfile;

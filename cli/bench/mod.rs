@@ -27,3 +27,4 @@ pub(crate) use join::{JoinRow, agree, join, join_report};
 pub(crate) use report::report;
 pub(crate) use results::Results;
 pub(crate) use table2::{Setup, run};
+pub(crate) use text::table;

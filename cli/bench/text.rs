@@ -11,7 +11,7 @@ pub(super) fn kilo(rate: f64) -> String {
 
 /// A table with this header, columns apart by `|`. They are as wide as their cells; the first is text, the others are
 /// numbers.
-pub(super) fn table(header: &str, lines: Vec<Vec<String>>) -> String {
+pub(crate) fn table(header: &str, lines: Vec<Vec<String>>) -> String {
     let header: Vec<String> = header.split('|').map(|name| name.trim().to_owned()).collect();
     let width = |column: usize| {
         let cells = lines.iter().chain([&header]).map(|line| line[column].chars().count());

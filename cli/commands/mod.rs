@@ -2,6 +2,7 @@
 
 mod bench;
 mod build;
+mod calibrate;
 mod compare;
 mod completions;
 mod convert;
@@ -9,6 +10,7 @@ mod dedup;
 mod info;
 mod join;
 mod plan;
+mod quality;
 mod recipe;
 mod search;
 mod sign;
@@ -17,6 +19,8 @@ mod terms;
 use std::{num::NonZeroUsize, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use quality::score_json;
 
 /// Finds documents that look alike.
 ///
@@ -71,6 +75,8 @@ enum Command {
     Compare(compare::Compare),
     Info(info::Info),
     Plan(plan::PlanCommand),
+    Quality(Box<quality::Quality>),
+    Calibrate(Box<calibrate::Calibrate>),
     Convert(convert::Convert),
     Bench(bench::Bench),
     Recipe(recipe::ShowRecipe),
@@ -114,6 +120,8 @@ impl Cli {
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),
+            Command::Quality(command) => command.run(global),
+            Command::Calibrate(command) => command.run(global),
             Command::Convert(command) => command.run(global),
             Command::Bench(command) => command.run(global),
             Command::Recipe(command) => command.run(global),

@@ -31,6 +31,8 @@ mod warc;
 
 pub(crate) use args::{InputArgs, OnError, ReadArgs};
 pub(crate) use chunk::{Chunk, Record};
+pub(crate) use compression::decompressed;
+pub(crate) use format::{Format, of_name};
 pub(crate) use original::Original;
 pub(crate) use pipeline::run;
 pub(crate) use record::{BadRecord, InputError};
