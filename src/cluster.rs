@@ -3,8 +3,13 @@
 //! Documents are numbered by rank: those that are rather kept come first. Pairs come in the order of their later member;
 //! whether a candidate pair is really alike is asked only where the answer matters.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -94,6 +99,46 @@ struct Kept {
     words: Vec<u64>,
 }
 
+/// What is known of the next ranks of dense groups before their turn, from those that were kept before all of them: all
+/// threads find that out, and it is most of the work.
+#[derive(Debug, Clone, Default)]
+struct Ahead {
+    from: u32,
+    /// The first keeper that each is alike, and how much.
+    keepers: Vec<Option<(u32, f64)>>,
+    /// How many of each group were kept before.
+    seen: Vec<usize>,
+}
+
+/// How many ranks are looked at ahead.
+const AHEAD: u32 = 1 << 12;
+
+impl Ahead {
+    fn keeper_of(&self, rank: u32) -> Option<(u32, f64)> {
+        *self.keepers.get(rank.checked_sub(self.from)? as usize)?
+    }
+}
+
+impl Kept {
+    /// Adds those that are near a document, from the `from`th on; `near` is only memory to use again.
+    fn add_near(
+        &self,
+        likeness: &impl Likeness,
+        rank: u32,
+        from: usize,
+        near: &mut Vec<usize>,
+        found: &mut Vec<u32>,
+    ) {
+        if from == self.ranks.len() {
+            return;
+        }
+        let stride = self.words.len() / self.ranks.len();
+        near.clear();
+        likeness.near(rank, &self.words[from * stride..], near);
+        found.extend(near.iter().map(|&i| self.ranks[from + i]));
+    }
+}
+
 /// Makes clusters of pairs, rank by rank.
 pub struct Clustering<L> {
     linkage: Linkage,
@@ -101,6 +146,7 @@ pub struct Clustering<L> {
     dense: Dense,
     /// Of each dense group those that are kept so far.
     kept: Vec<Kept>,
+    ahead: Ahead,
     /// The keeper of each rank so far; itself if it is kept. For components, a way to it.
     keeper: Vec<u32>,
     /// The similarity of each rank to what it was joined to.
@@ -111,7 +157,7 @@ pub struct Clustering<L> {
     joined: Vec<(u32, u32)>,
     /// The next rank to be decided.
     next: u32,
-    asked: u64,
+    asked: AtomicU64,
     candidates: Vec<u32>,
     near: Vec<usize>,
 }
@@ -129,7 +175,7 @@ pub struct Clusters {
     pub asked: u64,
 }
 
-impl<L: Likeness> Clustering<L> {
+impl<L: Likeness + Sync> Clustering<L> {
     /// Begins with so many documents, each on its own.
     pub fn new(documents: usize, linkage: Linkage, dense: Dense, likeness: L) -> Self {
         let complete = if linkage == Linkage::Complete { documents } else { 0 };
@@ -137,13 +183,14 @@ impl<L: Likeness> Clustering<L> {
             linkage,
             likeness,
             kept: vec![Kept::default(); dense.groups.len()],
+            ahead: Ahead { seen: vec![0; dense.groups.len()], ..Ahead::default() },
             dense,
             keeper: (0..documents as u32).collect(),
             similarity: vec![1.0; documents],
             members: vec![Vec::new(); complete],
             joined: Vec::new(),
             next: 0,
-            asked: 0,
+            asked: AtomicU64::new(0),
             candidates: Vec::new(),
             near: Vec::new(),
         }
@@ -175,7 +222,7 @@ impl<L: Likeness> Clustering<L> {
             chains = chains_of(&self.joined, &self.keeper);
         }
         let Clustering { keeper, similarity, asked, .. } = self;
-        Clusters { keeper, similarity, chains, asked }
+        Clusters { keeper, similarity, chains, asked: asked.into_inner() }
     }
 
     /// Decides those that have no candidates of their own.
@@ -194,23 +241,27 @@ impl<L: Likeness> Clustering<L> {
             }
             return;
         }
+        let looks_ahead = !self.dense.of.is_empty() && self.linkage == Linkage::Star;
+        if looks_ahead && rank >= self.ahead.from + self.ahead.keepers.len() as u32 {
+            self.look_ahead(rank);
+        }
         let groups: Vec<usize> = self.dense.groups_of(rank).collect();
         if !groups.is_empty() {
             groups.iter().for_each(|&group| self.add_near(rank, group, earlier));
             earlier.sort_unstable();
             earlier.dedup();
         }
-        for &other in earlier.iter() {
+        let known = self.ahead.keeper_of(rank);
+        let before = known.map_or(u32::MAX, |(keeper, _)| keeper);
+        for &other in earlier.iter().take_while(|&&other| other < before) {
             if self.keeper[other as usize] == other
                 && let Some(similarity) = self.belongs(rank, other)
             {
-                self.keeper[rank as usize] = other;
-                self.similarity[rank as usize] = similarity as f32;
-                if self.linkage == Linkage::Complete {
-                    self.members[other as usize].push(rank);
-                }
-                return;
+                return self.put(rank, other, similarity);
             }
+        }
+        if let Some((keeper, similarity)) = known {
+            return self.put(rank, keeper, similarity);
         }
         for group in groups {
             self.kept[group].ranks.push(rank);
@@ -218,12 +269,42 @@ impl<L: Likeness> Clustering<L> {
         }
     }
 
-    /// Adds the keepers of a dense group that are near a document to its candidates.
+    fn put(&mut self, rank: u32, keeper: u32, similarity: f64) {
+        self.keeper[rank as usize] = keeper;
+        self.similarity[rank as usize] = similarity as f32;
+        if self.linkage == Linkage::Complete {
+            self.members[keeper as usize].push(rank);
+        }
+    }
+
+    /// Adds the keepers of a dense group that are near a document to its candidates, but for those that were looked at
+    /// ahead.
     fn add_near(&mut self, rank: u32, group: usize, earlier: &mut Vec<u32>) {
-        let Kept { ranks, words } = &self.kept[group];
-        self.near.clear();
-        self.likeness.near(rank, words, &mut self.near);
-        earlier.extend(self.near.iter().map(|&i| ranks[i]));
+        let (kept, seen) = (&self.kept[group], self.ahead.seen[group]);
+        kept.add_near(&self.likeness, rank, seen, &mut self.near, earlier);
+    }
+
+    /// Looks at the next ranks, all at once.
+    fn look_ahead(&mut self, from: u32) {
+        let until = (from + AHEAD).min(self.keeper.len() as u32);
+        let this = &*self;
+        let keepers = (from..until).into_par_iter().map(|rank| this.first_keeper(rank)).collect();
+        let seen = self.kept.iter().map(|kept| kept.ranks.len()).collect();
+        self.ahead = Ahead { from, keepers, seen };
+    }
+
+    /// The first keeper of the dense groups of a document that it is alike.
+    fn first_keeper(&self, rank: u32) -> Option<(u32, f64)> {
+        let (mut near, mut keepers) = (Vec::new(), Vec::new());
+        for group in self.dense.groups_of(rank) {
+            self.kept[group].add_near(&self.likeness, rank, 0, &mut near, &mut keepers);
+        }
+        keepers.sort_unstable();
+        keepers.dedup();
+        keepers.into_iter().find_map(|keeper| {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            Some((keeper, self.likeness.alike(rank, keeper)?))
+        })
     }
 
     /// How alike a document is to a keeper in whose cluster it may be.
@@ -238,7 +319,7 @@ impl<L: Likeness> Clustering<L> {
     }
 
     fn ask(&mut self, a: u32, b: u32) -> Option<f64> {
-        self.asked += 1;
+        self.asked.fetch_add(1, Ordering::Relaxed);
         self.likeness.alike(a, b)
     }
 

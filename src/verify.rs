@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, Signer, features::weights::ONE, recipe::Scratch};
+use crate::{Error, Result, Signer, features::weights::ONE, hamming::Kernel, recipe::Scratch};
 
 /// What decides whether two documents are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,15 @@ pub struct FeatureSet<'a> {
 impl Verify {
     /// The similarity of two documents that are alike; nothing if they are not. Signatures alone tell no similarity, and
     /// the caller knows their distance: that is 1 here.
-    pub fn alike(&self, a: FeatureSet<'_>, b: FeatureSet<'_>) -> Option<f64> {
+    pub fn alike(&self, kernel: Kernel, a: FeatureSet<'_>, b: FeatureSet<'_>) -> Option<f64> {
+        if let Verify::Jaccard(least) = *self {
+            let both = a.elements.len() + b.elements.len();
+            // Rounded down: what follows is exact.
+            let needed = (least / (1.0 + least) * both as f64 - 1e-6).ceil().max(0.0) as usize;
+            let shared = kernel.shared(a.elements, b.elements, needed)?;
+            let similarity = shared as f64 / (both - shared) as f64;
+            return (similarity >= least).then_some(similarity);
+        }
         let similarity = self.similarity(a, b);
         (similarity >= self.least()).then_some(similarity)
     }
@@ -299,8 +307,9 @@ mod tests {
     fn sets_are_as_alike_as_counted() {
         let set = |elements, weights| FeatureSet { elements, weights };
         let (a, b) = (set(&[1, 2, 3, 4], &[1, 1, 1, 1]), set(&[2, 3, 4, 9], &[1, 1, 1, 1]));
-        assert_eq!(Verify::Jaccard(0.6).alike(a, b), Some(0.6));
-        assert_eq!(Verify::Jaccard(0.61).alike(a, b), None);
+        let kernel = crate::hamming::kernel().unwrap();
+        assert_eq!(Verify::Jaccard(0.6).alike(kernel, a, b), Some(0.6));
+        assert_eq!(Verify::Jaccard(0.61).alike(kernel, a, b), None);
         assert_eq!(Verify::Containment(0.5).similarity(a, set(&[2, 3], &[1, 1])), 1.0);
         assert_eq!(Verify::Cosine(0.5).similarity(a, b), 0.75);
         assert_eq!((Verify::Jaccard(0.8).largest(4), Verify::Jaccard(0.8).largest(5)), (5, 6));

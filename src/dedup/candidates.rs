@@ -14,16 +14,11 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    Dial, SMALL,
-    entries::Entries,
-    pairs::{Pairs, pair},
-    sketches::SketchFile,
+    SMALL,
+    alike::Alike,
+    pairs::{Pairs, members as members_of, pair},
 };
-use crate::{
-    Error, Result,
-    hamming::{Kernel, kernel},
-    table::Parts,
-};
+use crate::{Error, Result, features::hash::mix, table::Parts};
 
 /// Keys are turned from rows of a document into columns of a band in blocks of so many documents.
 const BLOCK: usize = 1 << 12;
@@ -31,9 +26,9 @@ const BLOCK: usize = 1 << 12;
 const PART: usize = 1 << 12;
 /// A bucket larger than this is looked at before it is compared.
 const LARGE: usize = 1 << 11;
-/// A large bucket is dense if it has more candidate pairs than this: they are not listed. Its entries need to be compared
+/// A large bucket is dense if more of its pairs are alike than this: they are not listed. Its entries need to be compared
 /// with keepers only, but that waits until it is known who they are.
-const DENSE: u64 = 1 << 24;
+const DENSE: u64 = 1 << 20;
 /// A bucket of so many strangers is not compared: it takes a second key in common to find its pairs.
 pub(crate) const HUGE: usize = 1 << 18;
 /// How many pairs of a large bucket are looked at to tell whether it is dense.
@@ -52,10 +47,7 @@ pub(crate) struct Found {
 
 /// How candidates are looked for.
 pub(crate) struct Finder<'a> {
-    sketches: &'a SketchFile,
-    entries: &'a Entries,
-    dial: &'a Dial,
-    kernel: Kernel,
+    alike: Alike<'a>,
     /// Whether dense buckets are left for later.
     lazy: bool,
     compared: AtomicU64,
@@ -81,14 +73,8 @@ struct Scratch {
 }
 
 impl<'a> Finder<'a> {
-    pub(crate) fn new(
-        sketches: &'a SketchFile,
-        entries: &'a Entries,
-        dial: &'a Dial,
-        lazy: bool,
-    ) -> Result<Self> {
-        let (kernel, compared, huge) = (kernel()?, AtomicU64::new(0), HashSet::new());
-        Ok(Finder { sketches, entries, dial, kernel, lazy, compared, huge })
+    pub(crate) fn new(alike: Alike<'a>, lazy: bool) -> Self {
+        Finder { alike, lazy, compared: AtomicU64::new(0), huge: HashSet::new() }
     }
 
     /// Puts all candidates into `pairs`; `done` hears of each band.
@@ -98,7 +84,7 @@ impl<'a> Finder<'a> {
         pairs: &Pairs,
         mut done: impl FnMut(usize, usize),
     ) -> Result<Found> {
-        let (entries, bands) = (self.entries.len(), self.dial.bands.count);
+        let (entries, bands) = (self.alike.entries.len(), self.alike.dial.bands.count);
         if entries <= SMALL {
             return self.find_in_all(pairs);
         }
@@ -128,8 +114,8 @@ impl<'a> Finder<'a> {
 
     /// A few entries are one bucket.
     fn find_in_all(self, pairs: &Pairs) -> Result<Found> {
-        if self.entries.len() > 1 {
-            let all: Vec<u64> = (0..self.entries.len() as u64).collect();
+        if self.alike.entries.len() > 1 {
+            let all: Vec<u64> = (0..self.alike.entries.len() as u64).collect();
             let mut scratch = Scratch::default();
             self.gather(&all, &mut scratch);
             self.compare_large(0, &scratch, pairs)?;
@@ -139,16 +125,17 @@ impl<'a> Finder<'a> {
 
     /// The keys of some bands, block after block, in each band after band.
     fn columns(&self, first: usize, width: usize) -> Vec<u32> {
-        let blocks = self.entries.len().div_ceil(BLOCK);
+        let blocks = self.alike.entries.len().div_ceil(BLOCK);
         let mut columns = vec![0; blocks * BLOCK * width];
-        columns.par_chunks_mut(BLOCK * width).zip(self.entries.rows.par_chunks(BLOCK)).for_each(
-            |(block, rows)| {
+        columns
+            .par_chunks_mut(BLOCK * width)
+            .zip(self.alike.entries.rows.par_chunks(BLOCK))
+            .for_each(|(block, rows)| {
                 for (i, &row) in rows.iter().enumerate() {
-                    let keys = &self.sketches.keys(row as usize)[first..first + width];
+                    let keys = &self.alike.sketches.keys(row as usize)[first..first + width];
                     keys.iter().enumerate().for_each(|(band, &key)| block[band * BLOCK + i] = key);
                 }
-            },
-        );
+            });
         columns
     }
 
@@ -158,7 +145,7 @@ impl<'a> Finder<'a> {
         key: impl Fn(usize) -> u32 + Sync,
         pairs: &Pairs,
     ) -> Result<Aside> {
-        let entries = self.entries.len();
+        let entries = self.alike.entries.len();
         let bits = (entries / PART).max(1).ilog2();
         let item = |entry: usize| u64::from(key(entry)) << 32 | entry as u64;
         let part_of = |item: &u64| (item >> 32 >> (32 - bits)) as usize;
@@ -190,10 +177,10 @@ impl<'a> Finder<'a> {
     ) -> Result<()> {
         self.gather(bucket, scratch);
         if bucket.len() > LARGE {
-            let near = self.near_pairs(&scratch.words);
+            let alike = self.alike_pairs(&scratch.members);
             let mut aside = aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            if self.lazy && near > DENSE {
-                let ranks = &self.entries.ranks;
+            if self.lazy && alike > DENSE {
+                let ranks = &self.alike.entries.ranks;
                 let mut dense: Vec<u32> =
                     scratch.members.iter().map(|&entry| ranks[entry as usize]).collect();
                 dense.sort_unstable();
@@ -216,7 +203,8 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// A large bucket is work for all threads.
+    /// A large bucket is work for all threads. It may have very many candidates that are not alike, for which there would be
+    /// no room: they are looked at here and now.
     fn compare_large(&self, band: usize, scratch: &Scratch, pairs: &Pairs) -> Result<()> {
         let Scratch { members, sizes, words, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
@@ -224,6 +212,11 @@ impl<'a> Finder<'a> {
             || (Vec::new(), Vec::new()),
             |(masks, found), i| {
                 self.compare_one(band, i, &bucket, masks, found);
+                let at = |rank: u32| self.alike.at(rank);
+                found.retain(|&pair| {
+                    let (later, earlier) = members_of(pair);
+                    self.alike.verified(at(later), at(earlier)).is_some()
+                });
                 pairs.add(found)
             },
         )
@@ -239,7 +232,7 @@ impl<'a> Finder<'a> {
         found: &mut Vec<u64>,
     ) {
         let stride = bucket.words.len() / bucket.members.len();
-        let largest = self.dial.verify.largest(bucket.sizes[i] as usize);
+        let largest = self.alike.dial.verify.largest(bucket.sizes[i] as usize);
         let behind = &bucket.sizes[i + 1..];
         let behind = behind.partition_point(|&size| size as usize <= largest);
         if behind == 0 {
@@ -248,7 +241,7 @@ impl<'a> Finder<'a> {
         self.compared.fetch_add(behind as u64, Ordering::Relaxed);
         masks.resize(behind.div_ceil(64), 0);
         let (query, rows) = bucket.words[i * stride..].split_at(stride);
-        self.kernel.within(query, &rows[..behind * stride], self.dial.radius, masks);
+        self.alike.kernel.within(query, &rows[..behind * stride], self.alike.dial.radius, masks);
         for (block, &mask) in masks.iter().enumerate() {
             let mut mask = mask;
             while mask != 0 {
@@ -256,7 +249,7 @@ impl<'a> Finder<'a> {
                 mask &= mask - 1;
                 let (a, b) = (bucket.members[i], bucket.members[j]);
                 if !self.met_before(band, a, b) {
-                    let ranks = &self.entries.ranks;
+                    let ranks = &self.alike.entries.ranks;
                     found.push(pair(ranks[a as usize], ranks[b as usize]));
                 }
             }
@@ -266,7 +259,7 @@ impl<'a> Finder<'a> {
     /// The entries of a bucket with what is compared of them, smallest sets first.
     fn gather(&self, bucket: &[u64], scratch: &mut Scratch) {
         let Scratch { members, sizes, words, .. } = scratch;
-        let size = |entry: u32| self.entries.sizes[entry as usize];
+        let size = |entry: u32| self.alike.entries.sizes[entry as usize];
         members.clear();
         members.extend(bucket.iter().map(|&item| item as u32));
         // They are in order already, and the sort keeps that.
@@ -275,13 +268,13 @@ impl<'a> Finder<'a> {
         sizes.extend(members.iter().map(|&entry| size(entry)));
         words.clear();
         for &entry in members.iter() {
-            words.extend_from_slice(self.sketches.signature(self.entries.row(entry)));
+            words.extend_from_slice(self.alike.signature_of(entry));
         }
     }
 
     /// Whether an earlier band has both in one bucket.
     fn met_before(&self, band: usize, a: u32, b: u32) -> bool {
-        let keys = |entry: u32| &self.sketches.keys(self.entries.row(entry))[..band];
+        let keys = |entry: u32| &self.alike.sketches.keys(self.alike.entries.row(entry))[..band];
         let (a, b) = (keys(a), keys(b));
         let equal = |(a, b): (&[u32], &[u32])| {
             // Without a way out in between, this is done several at a time.
@@ -296,22 +289,20 @@ impl<'a> Finder<'a> {
         any
     }
 
-    /// How many pairs of a bucket are near each other, by a sample.
-    fn near_pairs(&self, words: &[u64]) -> u64 {
-        let stride = self.sketches.signature(0).len();
-        let members = words.len() / stride;
-        let row = |i: usize| &words[i * stride..][..stride];
+    /// How many pairs of a bucket are alike, by a sample.
+    fn alike_pairs(&self, members: &[u32]) -> u64 {
         let mut random = 0_u64;
         let mut draw = || {
             random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            (crate::features::hash::mix(random) % members as u64) as usize
+            members[(mix(random) % members.len() as u64) as usize]
         };
-        let near = |(a, b): &(usize, usize)| {
-            a != b && self.kernel.distance(row(*a), row(*b)) <= self.dial.radius
+        let alike = |&(a, b): &(u32, u32)| {
+            let near = || self.alike.distance(a, b) <= self.alike.dial.radius;
+            a != b && near() && self.alike.verified(a, b).is_some()
         };
         let looks = (0..LOOKS).map(|_| (draw(), draw()));
-        let share = looks.filter(near).count() as f64 / LOOKS as f64;
-        (share * (members as f64).powi(2) / 2.0) as u64
+        let share = looks.filter(alike).count() as f64 / LOOKS as f64;
+        (share * (members.len() as f64).powi(2) / 2.0) as u64
     }
 }
 

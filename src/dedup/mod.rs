@@ -5,6 +5,7 @@
 //! candidates; candidates whose sets are really alike make [clusters](crate::cluster). The [`Dial`] says
 //! how, from nothing but the similarity wanted, and [`Checked`] whether it came true.
 
+mod alike;
 pub mod audit;
 mod candidates;
 mod check;
@@ -24,9 +25,10 @@ pub use dial::Dial;
 use crate::{
     Error, Result,
     cluster::{Clustering, Clusters, Dense, Likeness, Linkage},
-    hamming::{Kernel, kernel},
-    verify::{FeatureSet, Verify},
+    hamming::kernel,
+    verify::Verify,
 };
+use alike::Alike;
 use candidates::Finder;
 use check::Sample;
 use entries::{Entries, NONE};
@@ -144,7 +146,8 @@ impl<'a> Dedup<'a> {
     ) -> Result<Deduplicated> {
         let room = self.memory / 4;
         let pairs = Pairs::new(self.entries.len(), room, folder);
-        let finder = Finder::new(self.sketches, &self.entries, &self.dial, each_pair.is_none())?;
+        let alike = self.alike()?;
+        let finder = Finder::new(alike, each_pair.is_none());
         let found =
             finder.find(self.memory / 4, &pairs, |done, all| progress("candidates", done, all))?;
         let mut counts = Counts {
@@ -155,9 +158,8 @@ impl<'a> Dedup<'a> {
             huge: found.huge,
             ..Counts::default()
         };
-        let likeness = ByRank { dedup: self, kernel: kernel()? };
         let dense = Dense::new(found.dense);
-        let mut clustering = Clustering::new(self.entries.len(), linkage, dense, likeness);
+        let mut clustering = Clustering::new(self.entries.len(), linkage, dense, alike);
         let clusters = match each_pair {
             None => {
                 let mut done = 0;
@@ -189,26 +191,25 @@ impl<'a> Dedup<'a> {
     fn list(
         &self,
         pairs: Pairs,
-        clustering: &mut Clustering<ByRank<'_>>,
+        clustering: &mut Clustering<Alike<'_>>,
         each: &mut dyn FnMut(AlikePair) -> Result<()>,
         progress: Progress<'_>,
     ) -> Result<u64> {
-        let likeness = ByRank { dedup: self, kernel: kernel()? };
+        let alike = self.alike()?;
         let copies = Copies::new(&self.entries);
         copies.list_among_themselves(each)?;
         let (all, mut done) = (pairs.len(), 0);
         pairs.drain(|some| {
-            let alike = |&pair: &u64| {
+            let verify = |&pair: &u64| {
                 let (later, earlier) = members(pair);
-                likeness.alike(later, earlier).map(|similarity| (pair, similarity))
+                alike.alike(later, earlier).map(|similarity| (pair, similarity))
             };
-            let verified: Vec<(u64, f64)> = some.par_iter().filter_map(alike).collect();
+            let verified: Vec<(u64, f64)> = some.par_iter().filter_map(verify).collect();
             clustering.take(verified.iter().map(|&(pair, _)| members(pair)));
             for &(pair, similarity) in &verified {
                 let (later, earlier) = members(pair);
-                let [a, b] = [later, earlier].map(|rank| self.entries.by_rank[rank as usize]);
-                let distance = likeness.kernel.distance(self.signature(a), self.signature(b));
-                copies.list(a, b, distance, similarity, each)?;
+                let (a, b) = (alike.at(later), alike.at(earlier));
+                copies.list(a, b, alike.distance(a, b), similarity, each)?;
             }
             done += some.len();
             progress("verify", done, all);
@@ -217,35 +218,26 @@ impl<'a> Dedup<'a> {
         Ok(all as u64)
     }
 
-    fn signature(&self, entry: u32) -> &[u64] {
-        self.sketches.signature(self.entries.row(entry))
-    }
-
-    fn set(&self, entry: u32) -> FeatureSet<'_> {
-        let row = self.entries.row(entry);
-        FeatureSet { elements: self.sketches.set(row), weights: self.sketches.weights(row) }
-    }
-
-    /// The Jaccard coefficient that a distance stands for.
-    fn estimate(&self, distance: u32) -> f64 {
-        (1.0 - 2.0 * f64::from(distance) / f64::from(self.sketches.bits())).max(0.0)
+    fn alike(&self) -> Result<Alike<'_>> {
+        let Dedup { sketches, entries, dial, .. } = self;
+        Ok(Alike { sketches, entries, dial, kernel: kernel()? })
     }
 
     /// What becomes of each row: copies go where their entry goes.
     fn decisions(&self, clusters: &Clusters, linkage: Linkage) -> Result<Vec<Decision>> {
-        let kernel = kernel()?;
+        let alike = self.alike()?;
         let of_entry = |entry: u32| {
             let rank = self.entries.ranks[entry as usize];
             let keeper_rank = clusters.keeper[rank as usize];
             let keeper = self.entries.by_rank[keeper_rank as usize];
-            let distance = kernel.distance(self.signature(entry), self.signature(keeper));
+            let distance = alike.distance(entry, keeper);
             let similarity = match linkage {
                 _ if keeper == entry => 1.0,
                 // Members of components may be joined through others.
                 Linkage::Components if self.dial.verify != Verify::None => {
-                    self.dial.verify.similarity(self.set(entry), self.set(keeper)) as f32
+                    self.dial.verify.similarity(alike.set(entry), alike.set(keeper)) as f32
                 }
-                Linkage::Components => self.estimate(distance) as f32,
+                Linkage::Components => alike.estimate(distance) as f32,
                 _ => clusters.similarity[rank as usize],
             };
             Decision { keeper: self.entries.rows[keeper as usize], distance, similarity }
@@ -257,48 +249,6 @@ impl<'a> Dedup<'a> {
             entry => decided[entry as usize],
         };
         Ok(self.entries.of_row.par_iter().enumerate().map(of_row).collect())
-    }
-}
-
-/// Entries as clusters ask about them.
-struct ByRank<'a> {
-    dedup: &'a Dedup<'a>,
-    kernel: Kernel,
-}
-
-impl ByRank<'_> {
-    fn entry(&self, rank: u32) -> u32 {
-        self.dedup.entries.by_rank[rank as usize]
-    }
-}
-
-impl Likeness for ByRank<'_> {
-    fn alike(&self, a: u32, b: u32) -> Option<f64> {
-        let (dedup, [a, b]) = (self.dedup, [a, b].map(|rank| self.entry(rank)));
-        let distance = self.kernel.distance(dedup.signature(a), dedup.signature(b));
-        if distance > dedup.dial.radius {
-            return None;
-        }
-        if dedup.dial.verify == Verify::None {
-            return Some(dedup.estimate(distance));
-        }
-        dedup.dial.verify.alike(dedup.set(a), dedup.set(b))
-    }
-
-    fn signature(&self, rank: u32) -> &[u64] {
-        self.dedup.signature(self.entry(rank))
-    }
-
-    fn near(&self, rank: u32, rows: &[u64], found: &mut Vec<usize>) {
-        let query = self.signature(rank);
-        let mut masks = vec![0; (rows.len() / query.len()).div_ceil(64)];
-        self.kernel.within(query, rows, self.dedup.dial.radius, &mut masks);
-        for (block, mut mask) in masks.into_iter().enumerate() {
-            while mask != 0 {
-                found.push(block * 64 + mask.trailing_zeros() as usize);
-                mask &= mask - 1;
-            }
-        }
     }
 }
 

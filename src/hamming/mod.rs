@@ -17,6 +17,7 @@ mod minima;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
+mod shared;
 mod sliced;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ trait Level: Copy {
     fn check_pairs(self, task: PairTask<'_>);
     fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]);
     fn bits_of_minima(self, minima: &[u32], words: &mut [u64]);
+    fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize>;
 }
 
 /// Pairs of rows and queries to compare.
@@ -160,6 +162,15 @@ macro_rules! compile_level {
                 }
                 // SAFETY: whoever has the level has the features.
                 unsafe { run(minima, words) }
+            }
+
+            fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
+                #[target_feature(enable = $features)]
+                fn run(a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
+                    shared::shared(a, b, needed)
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(a, b, needed) }
             }
         }
     };
@@ -313,6 +324,14 @@ impl Kernel {
     pub fn bits_of_minima(self, minima: &[u32], words: &mut [u64]) {
         assert_eq!(minima.len(), words.len() * 64, "a minimum for each bit");
         chosen!(self, level => level.bits_of_minima(minima, words));
+    }
+}
+
+/// Sets.
+impl Kernel {
+    /// How many elements two ascending sets share, if it is at least `needed`.
+    pub fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
+        chosen!(self, level => level.shared(a, b, needed))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Plain words: the definition of right. The other levels compile the same functions with their own instructions, or
 //! are tested against them.
 
-use super::{Functions, Level, Near, PairTask, Stretch, check, lanes::Lanes, minima, sliced};
+use super::{
+    Functions, Level, Near, PairTask, Stretch, check, lanes::Lanes, minima, shared, sliced,
+};
 
 /// No proof needed: every CPU has words.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +50,10 @@ impl Level for Scalar {
 
     fn bits_of_minima(self, minima: &[u32], words: &mut [u64]) {
         minima::bits(minima, words);
+    }
+
+    fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
+        shared::shared(a, b, needed)
     }
 }
 

@@ -1,0 +1,77 @@
+//! Two entries: near each other? Really alike?
+
+use super::{Dial, entries::Entries, sketches::SketchFile};
+use crate::{
+    cluster::Likeness,
+    hamming::Kernel,
+    verify::{FeatureSet, Verify},
+};
+
+/// What is known of entries, and how they are compared.
+#[derive(Clone, Copy)]
+pub(crate) struct Alike<'a> {
+    pub(crate) sketches: &'a SketchFile,
+    pub(crate) entries: &'a Entries,
+    pub(crate) dial: &'a Dial,
+    pub(crate) kernel: Kernel,
+}
+
+impl<'a> Alike<'a> {
+    pub(crate) fn signature_of(&self, entry: u32) -> &'a [u64] {
+        self.sketches.signature(self.entries.row(entry))
+    }
+
+    pub(crate) fn set(&self, entry: u32) -> FeatureSet<'a> {
+        let row = self.entries.row(entry);
+        FeatureSet { elements: self.sketches.set(row), weights: self.sketches.weights(row) }
+    }
+
+    pub(crate) fn distance(&self, a: u32, b: u32) -> u32 {
+        self.kernel.distance(self.signature_of(a), self.signature_of(b))
+    }
+
+    /// The similarity of two entries with near signatures, if they are alike.
+    pub(crate) fn verified(&self, a: u32, b: u32) -> Option<f64> {
+        match self.dial.verify {
+            Verify::None => Some(self.estimate(self.distance(a, b))),
+            verify => verify.alike(self.kernel, self.set(a), self.set(b)),
+        }
+    }
+
+    /// The Jaccard coefficient that a distance stands for.
+    pub(crate) fn estimate(&self, distance: u32) -> f64 {
+        (1.0 - 2.0 * f64::from(distance) / f64::from(self.sketches.bits())).max(0.0)
+    }
+
+    /// The entry of a rank.
+    pub(crate) fn at(&self, rank: u32) -> u32 {
+        self.entries.by_rank[rank as usize]
+    }
+}
+
+/// Clusters ask by rank.
+impl Likeness for Alike<'_> {
+    fn alike(&self, a: u32, b: u32) -> Option<f64> {
+        let (a, b) = (self.at(a), self.at(b));
+        if self.distance(a, b) > self.dial.radius {
+            return None;
+        }
+        self.verified(a, b)
+    }
+
+    fn signature(&self, rank: u32) -> &[u64] {
+        self.signature_of(self.at(rank))
+    }
+
+    fn near(&self, rank: u32, rows: &[u64], found: &mut Vec<usize>) {
+        let query = self.signature(rank);
+        let mut masks = vec![0; (rows.len() / query.len()).div_ceil(64)];
+        self.kernel.within(query, rows, self.dial.radius, &mut masks);
+        for (block, mut mask) in masks.into_iter().enumerate() {
+            while mask != 0 {
+                found.push(block * 64 + mask.trailing_zeros() as usize);
+                mask &= mask - 1;
+            }
+        }
+    }
+}
