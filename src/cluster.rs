@@ -60,25 +60,27 @@ pub type Candidate = (u32, u32);
 pub struct Dense {
     /// The ranks of each group, ascending.
     groups: Vec<Vec<u32>>,
-    /// Which groups each rank is in: pairs, sorted.
-    of: Vec<(u32, u32)>,
+    /// Which groups each rank is in, and at which place: sorted.
+    of: Vec<(u32, u32, u32)>,
 }
 
 impl Dense {
     /// Groups of ranks, each ascending.
     pub fn new(groups: Vec<Vec<u32>>) -> Self {
-        let group = |(group, ranks): (usize, &Vec<u32>)| {
-            ranks.iter().map(move |&rank| (rank, group as u32)).collect::<Vec<_>>()
-        };
-        let mut of: Vec<(u32, u32)> = groups.iter().enumerate().flat_map(group).collect();
+        let mut of = Vec::new();
+        for (group, ranks) in groups.iter().enumerate() {
+            let places = ranks.iter().zip(0..);
+            of.extend(places.map(|(&rank, place)| (rank, group as u32, place)));
+        }
         of.sort_unstable();
         Dense { groups, of }
     }
 
-    fn groups_of(&self, rank: u32) -> impl Iterator<Item = usize> + '_ {
-        let start = self.of.partition_point(|&(other, _)| other < rank);
-        let of = self.of[start..].iter().take_while(move |&&(other, _)| other == rank);
-        of.map(|&(_, group)| group as usize)
+    /// The groups that a rank is in, and its place in each.
+    fn groups_of(&self, rank: u32) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let start = self.of.partition_point(|&(other, ..)| other < rank);
+        let of = self.of[start..].iter().take_while(move |&&(other, ..)| other == rank);
+        of.map(|&(_, group, place)| (group as usize, place))
     }
 }
 
@@ -88,6 +90,8 @@ pub trait Likeness {
     fn alike(&self, a: u32, b: u32) -> Option<f64>;
     /// The signature of a document.
     fn signature(&self, rank: u32) -> &[u64];
+    /// The similarity of two documents of a dense group with near signatures that are alike, by their places in it.
+    fn alike_in_group(&self, group: usize, a: u32, b: u32) -> Option<f64>;
     /// Adds to `found` which of the signatures in `rows` are near enough to this document's to be alike.
     fn near(&self, rank: u32, rows: &[u64], found: &mut Vec<usize>);
 }
@@ -96,6 +100,8 @@ pub trait Likeness {
 #[derive(Debug, Clone, Default)]
 struct Kept {
     ranks: Vec<u32>,
+    /// Their places in the group.
+    places: Vec<u32>,
     words: Vec<u64>,
 }
 
@@ -120,22 +126,26 @@ impl Ahead {
 }
 
 impl Kept {
-    /// Adds those that are near a document, from the `from`th on; `near` is only memory to use again.
-    fn add_near(
+    /// The first that a document of the group is alike, of those from the `from`th on with a rank below `before`.
+    fn first_alike(
         &self,
         likeness: &impl Likeness,
-        rank: u32,
-        from: usize,
-        near: &mut Vec<usize>,
-        found: &mut Vec<u32>,
-    ) {
-        if from == self.ranks.len() {
-            return;
+        (group, rank, place): (usize, u32, u32),
+        (from, before): (usize, u32),
+        asked: &AtomicU64,
+    ) -> Option<(u32, f64)> {
+        let until = self.ranks.partition_point(|&other| other < before);
+        if from >= until {
+            return None;
         }
         let stride = self.words.len() / self.ranks.len();
-        near.clear();
-        likeness.near(rank, &self.words[from * stride..], near);
-        found.extend(near.iter().map(|&i| self.ranks[from + i]));
+        let mut near = Vec::new();
+        likeness.near(rank, &self.words[from * stride..until * stride], &mut near);
+        near.into_iter().find_map(|i| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            let similarity = likeness.alike_in_group(group, place, self.places[from + i])?;
+            Some((self.ranks[from + i], similarity))
+        })
     }
 }
 
@@ -159,7 +169,6 @@ pub struct Clustering<L> {
     next: u32,
     asked: AtomicU64,
     candidates: Vec<u32>,
-    near: Vec<usize>,
 }
 
 /// Who is kept, and who goes with whom. Everything by rank.
@@ -192,7 +201,6 @@ impl<L: Likeness + Sync> Clustering<L> {
             next: 0,
             asked: AtomicU64::new(0),
             candidates: Vec::new(),
-            near: Vec::new(),
         }
     }
 
@@ -245,13 +253,19 @@ impl<L: Likeness + Sync> Clustering<L> {
         if looks_ahead && rank >= self.ahead.from + self.ahead.keepers.len() as u32 {
             self.look_ahead(rank);
         }
-        let groups: Vec<usize> = self.dense.groups_of(rank).collect();
-        if !groups.is_empty() {
-            groups.iter().for_each(|&group| self.add_near(rank, group, earlier));
+        let groups: Vec<(usize, u32)> = self.dense.groups_of(rank).collect();
+        if self.linkage == Linkage::Complete {
+            groups.iter().for_each(|&(group, _)| earlier.extend(&self.kept[group].ranks));
             earlier.sort_unstable();
             earlier.dedup();
         }
-        let known = self.ahead.keeper_of(rank);
+        let known = match looks_ahead {
+            true => self.ahead.keeper_of(rank).or_else(|| {
+                let new = |group: usize| self.ahead.seen[group];
+                self.first_keeper(rank, &groups, new)
+            }),
+            false => None,
+        };
         let before = known.map_or(u32::MAX, |(keeper, _)| keeper);
         for &other in earlier.iter().take_while(|&&other| other < before) {
             if self.keeper[other as usize] == other
@@ -263,8 +277,9 @@ impl<L: Likeness + Sync> Clustering<L> {
         if let Some((keeper, similarity)) = known {
             return self.put(rank, keeper, similarity);
         }
-        for group in groups {
+        for (group, place) in groups {
             self.kept[group].ranks.push(rank);
+            self.kept[group].places.push(place);
             self.kept[group].words.extend_from_slice(self.likeness.signature(rank));
         }
     }
@@ -277,34 +292,39 @@ impl<L: Likeness + Sync> Clustering<L> {
         }
     }
 
-    /// Adds the keepers of a dense group that are near a document to its candidates, but for those that were looked at
-    /// ahead.
-    fn add_near(&mut self, rank: u32, group: usize, earlier: &mut Vec<u32>) {
-        let (kept, seen) = (&self.kept[group], self.ahead.seen[group]);
-        kept.add_near(&self.likeness, rank, seen, &mut self.near, earlier);
-    }
-
     /// Looks at the next ranks, all at once.
     fn look_ahead(&mut self, from: u32) {
         let until = (from + AHEAD).min(self.keeper.len() as u32);
         let this = &*self;
-        let keepers = (from..until).into_par_iter().map(|rank| this.first_keeper(rank)).collect();
+        let first = |rank: u32| {
+            let groups: Vec<(usize, u32)> = this.dense.groups_of(rank).collect();
+            this.first_keeper(rank, &groups, |_| 0)
+        };
+        let keepers = (from..until).into_par_iter().map(first).collect();
         let seen = self.kept.iter().map(|kept| kept.ranks.len()).collect();
         self.ahead = Ahead { from, keepers, seen };
     }
 
-    /// The first keeper of the dense groups of a document that it is alike.
-    fn first_keeper(&self, rank: u32) -> Option<(u32, f64)> {
-        let (mut near, mut keepers) = (Vec::new(), Vec::new());
-        for group in self.dense.groups_of(rank) {
-            self.kept[group].add_near(&self.likeness, rank, 0, &mut near, &mut keepers);
+    /// The first keeper of the dense groups of a document that it is alike; of each group from a place on.
+    fn first_keeper(
+        &self,
+        rank: u32,
+        groups: &[(usize, u32)],
+        from: impl Fn(usize) -> usize,
+    ) -> Option<(u32, f64)> {
+        let mut first: Option<(u32, f64)> = None;
+        for &(group, place) in groups {
+            let before = first.map_or(u32::MAX, |(keeper, _)| keeper);
+            let of = (group, rank, place);
+            let found = self.kept[group].first_alike(
+                &self.likeness,
+                of,
+                (from(group), before),
+                &self.asked,
+            );
+            first = found.or(first);
         }
-        keepers.sort_unstable();
-        keepers.dedup();
-        keepers.into_iter().find_map(|keeper| {
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            Some((keeper, self.likeness.alike(rank, keeper)?))
-        })
+        first
     }
 
     /// How alike a document is to a keeper in whose cluster it may be.

@@ -33,15 +33,25 @@ impl Verify {
     /// The similarity of two documents that are alike; nothing if they are not. Signatures alone tell no similarity, and
     /// the caller knows their distance: that is 1 here.
     pub fn alike(&self, kernel: Kernel, a: FeatureSet<'_>, b: FeatureSet<'_>) -> Option<f64> {
-        if let Verify::Jaccard(least) = *self {
-            let both = a.elements.len() + b.elements.len();
-            // Rounded down: what follows is exact.
-            let needed = (least / (1.0 + least) * both as f64 - 1e-6).ceil().max(0.0) as usize;
-            let shared = kernel.shared(a.elements, b.elements, needed)?;
-            let similarity = shared as f64 / (both - shared) as f64;
-            return (similarity >= least).then_some(similarity);
+        if let Verify::Jaccard(_) = self {
+            let sizes = (a.elements.len(), b.elements.len());
+            let shared = kernel.shared(a.elements, b.elements, self.needed(sizes.0, sizes.1))?;
+            return self.of_shared(shared, sizes.0, sizes.1);
         }
         let similarity = self.similarity(a, b);
+        (similarity >= self.least()).then_some(similarity)
+    }
+
+    /// How many features two documents of these sizes must share at least to have the Jaccard coefficient asked for; a
+    /// little less is possible, as the check itself is exact.
+    pub(crate) fn needed(&self, a: usize, b: usize) -> usize {
+        let least = self.least();
+        (least / (1.0 + least) * (a + b) as f64 - 1e-6).ceil().max(0.0) as usize
+    }
+
+    /// The Jaccard coefficient of two documents of these sizes that share so many features, if it suffices.
+    pub(crate) fn of_shared(&self, shared: usize, a: usize, b: usize) -> Option<f64> {
+        let similarity = shared as f64 / (a + b - shared) as f64;
         (similarity >= self.least()).then_some(similarity)
     }
 

@@ -1,6 +1,6 @@
 //! Two entries: near each other? Really alike?
 
-use super::{Dial, entries::Entries, sketches::SketchFile};
+use super::{Dial, entries::Entries, reduced::Reduced, sketches::SketchFile};
 use crate::{
     cluster::Likeness,
     hamming::Kernel,
@@ -14,6 +14,14 @@ pub(crate) struct Alike<'a> {
     pub(crate) entries: &'a Entries,
     pub(crate) dial: &'a Dial,
     pub(crate) kernel: Kernel,
+    /// The sets of dense groups.
+    pub(crate) groups: &'a [Group],
+}
+
+/// A dense group: its ranks, and their sets as far as they can be told apart quickly.
+pub(crate) struct Group {
+    pub(crate) ranks: Vec<u32>,
+    pub(crate) sets: Option<Reduced>,
 }
 
 impl<'a> Alike<'a> {
@@ -38,6 +46,12 @@ impl<'a> Alike<'a> {
         }
     }
 
+    /// The sets of some entries, if it is their Jaccard coefficients that count.
+    pub(crate) fn reduced(&self, entries: &[u32]) -> Option<Reduced> {
+        let set = |i: usize| self.set(entries[i]).elements;
+        matches!(self.dial.verify, Verify::Jaccard(_)).then(|| Reduced::new(entries.len(), set))
+    }
+
     /// The Jaccard coefficient that a distance stands for.
     pub(crate) fn estimate(&self, distance: u32) -> f64 {
         (1.0 - 2.0 * f64::from(distance) / f64::from(self.sketches.bits())).max(0.0)
@@ -57,6 +71,15 @@ impl Likeness for Alike<'_> {
             return None;
         }
         self.verified(a, b)
+    }
+
+    fn alike_in_group(&self, group: usize, a: u32, b: u32) -> Option<f64> {
+        let Group { ranks, sets } = &self.groups[group];
+        let (a, b) = (a as usize, b as usize);
+        match sets {
+            Some(sets) => sets.alike(self.kernel, self.dial.verify, a, b),
+            None => self.verified(self.at(ranks[a]), self.at(ranks[b])),
+        }
     }
 
     fn signature(&self, rank: u32) -> &[u64] {

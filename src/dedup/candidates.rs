@@ -15,8 +15,8 @@ use rayon::prelude::*;
 
 use super::{
     SMALL,
-    alike::Alike,
-    pairs::{Pairs, members as members_of, pair},
+    alike::{Alike, Group},
+    pairs::{Pairs, pair},
 };
 use crate::{Error, Result, features::hash::mix, table::Parts};
 
@@ -26,21 +26,26 @@ const BLOCK: usize = 1 << 12;
 const PART: usize = 1 << 12;
 /// A bucket larger than this is looked at before it is compared.
 const LARGE: usize = 1 << 11;
-/// A large bucket is dense if more of its pairs are alike than this: they are not listed. Its entries need to be compared
-/// with keepers only, but that waits until it is known who they are.
-const DENSE: u64 = 1 << 20;
+/// A large bucket is dense if more of its pairs are alike than this, and at least such a share of them: they are not listed.
+/// Its entries need to be compared with keepers only, of which there are few, but that waits until it is known who they are.
+const DENSE: f64 = (1 << 20) as f64;
+const DENSE_SHARE: f64 = 1.0 / 16.0;
+/// Whatever the share, more pairs than this are never listed.
+const LISTED: f64 = (1 << 27) as f64;
 /// A bucket of so many strangers is not compared: it takes a second key in common to find its pairs.
 pub(crate) const HUGE: usize = 1 << 18;
+/// So many rows of a large bucket are work for one thread.
+const ROWS: usize = 64;
 /// How many pairs of a large bucket are looked at to tell whether it is dense.
 const LOOKS: usize = 1 << 12;
 
 /// What was found beside the pairs.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Found {
     /// Pairs whose signatures were compared.
     pub(crate) compared: u64,
     /// Buckets in which nearly all are alike, as ranks in order.
-    pub(crate) dense: Vec<Vec<u32>>,
+    pub(crate) dense: Vec<Group>,
     /// Buckets that were too large to be compared, and the entries in them.
     pub(crate) huge: Vec<usize>,
 }
@@ -58,7 +63,7 @@ pub(crate) struct Finder<'a> {
 /// What buckets leave behind for the end of their band.
 #[derive(Default)]
 struct Aside {
-    dense: Vec<Vec<u32>>,
+    dense: Vec<Group>,
     huge: Vec<(u32, usize)>,
 }
 
@@ -106,7 +111,7 @@ impl<'a> Finder<'a> {
             }
         }
         // Threads end in any order.
-        found.dense.sort_unstable();
+        found.dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
         found.huge.sort_unstable();
         found.compared = self.compared.into_inner();
         Ok(found)
@@ -177,30 +182,38 @@ impl<'a> Finder<'a> {
     ) -> Result<()> {
         self.gather(bucket, scratch);
         if bucket.len() > LARGE {
-            let alike = self.alike_pairs(&scratch.members);
-            let mut aside = aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            if self.lazy && alike > DENSE {
-                let ranks = &self.alike.entries.ranks;
-                let mut dense: Vec<u32> =
-                    scratch.members.iter().map(|&entry| ranks[entry as usize]).collect();
-                dense.sort_unstable();
-                aside.dense.push(dense);
+            let share = self.alike_share(&scratch.members);
+            let alike = share * (bucket.len() as f64).powi(2) / 2.0;
+            let dense = alike > DENSE && share > DENSE_SHARE || alike > LISTED;
+            if self.lazy && dense {
+                let group = self.group(&scratch.members);
+                aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).dense.push(group);
                 return Ok(());
             }
             if bucket.len() > HUGE {
-                aside.huge.push(((bucket[0] >> 32) as u32, bucket.len()));
+                let huge = ((bucket[0] >> 32) as u32, bucket.len());
+                aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).huge.push(huge);
                 return Ok(());
             }
-            drop(aside);
             return self.compare_large(band, scratch, pairs);
         }
         let Scratch { members, sizes, words, masks, pairs: found } = scratch;
         let bucket = Bucket { members, sizes, words };
-        (0..members.len() - 1).for_each(|i| self.compare_one(band, i, &bucket, masks, found));
+        let all = |_, _| true;
+        (0..members.len() - 1).for_each(|i| self.compare_one(band, i, &bucket, masks, &all, found));
         if found.len() > 1 << 14 {
             pairs.add(found)?;
         }
         Ok(())
+    }
+
+    /// A bucket as a dense group.
+    fn group(&self, members: &[u32]) -> Group {
+        let mut ranks: Vec<u32> =
+            members.iter().map(|&entry| self.alike.entries.ranks[entry as usize]).collect();
+        ranks.sort_unstable();
+        let entries: Vec<u32> = ranks.iter().map(|&rank| self.alike.at(rank)).collect();
+        Group { ranks, sets: self.alike.reduced(&entries) }
     }
 
     /// A large bucket is work for all threads. It may have very many candidates that are not alike, for which there would be
@@ -208,18 +221,19 @@ impl<'a> Finder<'a> {
     fn compare_large(&self, band: usize, scratch: &Scratch, pairs: &Pairs) -> Result<()> {
         let Scratch { members, sizes, words, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
-        (0..members.len() - 1).into_par_iter().with_min_len(64).try_for_each_init(
-            || (Vec::new(), Vec::new()),
-            |(masks, found), i| {
-                self.compare_one(band, i, &bucket, masks, found);
-                let at = |rank: u32| self.alike.at(rank);
-                found.retain(|&pair| {
-                    let (later, earlier) = members_of(pair);
-                    self.alike.verified(at(later), at(earlier)).is_some()
-                });
-                pairs.add(found)
-            },
-        )
+        let sets = self.alike.reduced(members);
+        let Alike { kernel, dial, .. } = self.alike;
+        let alike = |i: usize, j: usize| match &sets {
+            Some(sets) => sets.alike(kernel, dial.verify, i, j).is_some(),
+            None => self.alike.verified(members[i], members[j]).is_some(),
+        };
+        (0..members.len()).into_par_iter().step_by(ROWS).try_for_each(|start| {
+            let (mut masks, mut found) = (Vec::new(), Vec::new());
+            for i in start..(start + ROWS).min(members.len()) {
+                self.compare_one(band, i, &bucket, &mut masks, &alike, &mut found);
+            }
+            pairs.add(&mut found)
+        })
     }
 
     /// Compares a member of a bucket with those behind it that are not too large for it.
@@ -229,6 +243,7 @@ impl<'a> Finder<'a> {
         i: usize,
         bucket: &Bucket<'_>,
         masks: &mut Vec<u64>,
+        alike: &impl Fn(usize, usize) -> bool,
         found: &mut Vec<u64>,
     ) {
         let stride = bucket.words.len() / bucket.members.len();
@@ -248,7 +263,7 @@ impl<'a> Finder<'a> {
                 let j = i + 1 + block * 64 + mask.trailing_zeros() as usize;
                 mask &= mask - 1;
                 let (a, b) = (bucket.members[i], bucket.members[j]);
-                if !self.met_before(band, a, b) {
+                if !self.met_before(band, a, b) && alike(i, j) {
                     let ranks = &self.alike.entries.ranks;
                     found.push(pair(ranks[a as usize], ranks[b as usize]));
                 }
@@ -289,8 +304,8 @@ impl<'a> Finder<'a> {
         any
     }
 
-    /// How many pairs of a bucket are alike, by a sample.
-    fn alike_pairs(&self, members: &[u32]) -> u64 {
+    /// Which share of the pairs of a bucket is alike, by a sample.
+    fn alike_share(&self, members: &[u32]) -> f64 {
         let mut random = 0_u64;
         let mut draw = || {
             random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -301,8 +316,7 @@ impl<'a> Finder<'a> {
             a != b && near() && self.alike.verified(a, b).is_some()
         };
         let looks = (0..LOOKS).map(|_| (draw(), draw()));
-        let share = looks.filter(alike).count() as f64 / LOOKS as f64;
-        (share * (members.len() as f64).powi(2) / 2.0) as u64
+        looks.filter(alike).count() as f64 / LOOKS as f64
     }
 }
 

@@ -13,6 +13,7 @@ mod decided;
 mod dial;
 mod entries;
 mod pairs;
+mod reduced;
 pub mod sketches;
 
 use std::path::Path;
@@ -158,7 +159,8 @@ impl<'a> Dedup<'a> {
             huge: found.huge,
             ..Counts::default()
         };
-        let dense = Dense::new(found.dense);
+        let dense = Dense::new(found.dense.iter().map(|group| group.ranks.clone()).collect());
+        let alike = Alike { groups: &found.dense, ..alike };
         let mut clustering = Clustering::new(self.entries.len(), linkage, dense, alike);
         let clusters = match each_pair {
             None => {
@@ -220,7 +222,7 @@ impl<'a> Dedup<'a> {
 
     fn alike(&self) -> Result<Alike<'_>> {
         let Dedup { sketches, entries, dial, .. } = self;
-        Ok(Alike { sketches, entries, dial, kernel: kernel()? })
+        Ok(Alike { sketches, entries, dial, kernel: kernel()?, groups: &[] })
     }
 
     /// What becomes of each row: copies go where their entry goes.
