@@ -88,12 +88,18 @@ impl Dense {
 pub trait Likeness {
     /// The similarity of two documents that are alike.
     fn alike(&self, a: u32, b: u32) -> Option<f64>;
-    /// The signature of a document.
-    fn signature(&self, rank: u32) -> &[u64];
-    /// The similarity of two documents of a dense group with near signatures that are alike, by their places in it.
+    /// The similarity of two documents of a dense group that are alike, by their places in it.
     fn alike_in_group(&self, group: usize, a: u32, b: u32) -> Option<f64>;
-    /// Adds to `found` which of the signatures in `rows` are near enough to this document's to be alike.
-    fn near(&self, rank: u32, rows: &[u64], found: &mut Vec<usize>);
+    /// Some bits of a document of a dense group by which to tell quickly who may be alike it.
+    fn row_in_group(&self, group: usize, place: u32) -> &[u64];
+    /// Adds to `found` which of such rows of others, who are at these places, may be alike a document.
+    fn possible_in_group(
+        &self,
+        group: usize,
+        place: u32,
+        others: (&[u64], &[u32]),
+        found: &mut Vec<usize>,
+    );
 }
 
 /// Those of a dense group that are kept so far, with their signatures.
@@ -130,7 +136,7 @@ impl Kept {
     fn first_alike(
         &self,
         likeness: &impl Likeness,
-        (group, rank, place): (usize, u32, u32),
+        (group, place): (usize, u32),
         (from, before): (usize, u32),
         asked: &AtomicU64,
     ) -> Option<(u32, f64)> {
@@ -140,7 +146,8 @@ impl Kept {
         }
         let stride = self.words.len() / self.ranks.len();
         let mut near = Vec::new();
-        likeness.near(rank, &self.words[from * stride..until * stride], &mut near);
+        let others = (&self.words[from * stride..until * stride], &self.places[from..until]);
+        likeness.possible_in_group(group, place, others, &mut near);
         near.into_iter().find_map(|i| {
             asked.fetch_add(1, Ordering::Relaxed);
             let similarity = likeness.alike_in_group(group, place, self.places[from + i])?;
@@ -262,7 +269,7 @@ impl<L: Likeness + Sync> Clustering<L> {
         let known = match looks_ahead {
             true => self.ahead.keeper_of(rank).or_else(|| {
                 let new = |group: usize| self.ahead.seen[group];
-                self.first_keeper(rank, &groups, new)
+                self.first_keeper(&groups, new)
             }),
             false => None,
         };
@@ -280,7 +287,7 @@ impl<L: Likeness + Sync> Clustering<L> {
         for (group, place) in groups {
             self.kept[group].ranks.push(rank);
             self.kept[group].places.push(place);
-            self.kept[group].words.extend_from_slice(self.likeness.signature(rank));
+            self.kept[group].words.extend_from_slice(self.likeness.row_in_group(group, place));
         }
     }
 
@@ -298,7 +305,7 @@ impl<L: Likeness + Sync> Clustering<L> {
         let this = &*self;
         let first = |rank: u32| {
             let groups: Vec<(usize, u32)> = this.dense.groups_of(rank).collect();
-            this.first_keeper(rank, &groups, |_| 0)
+            this.first_keeper(&groups, |_| 0)
         };
         let keepers = (from..until).into_par_iter().map(first).collect();
         let seen = self.kept.iter().map(|kept| kept.ranks.len()).collect();
@@ -308,17 +315,15 @@ impl<L: Likeness + Sync> Clustering<L> {
     /// The first keeper of the dense groups of a document that it is alike; of each group from a place on.
     fn first_keeper(
         &self,
-        rank: u32,
         groups: &[(usize, u32)],
         from: impl Fn(usize) -> usize,
     ) -> Option<(u32, f64)> {
         let mut first: Option<(u32, f64)> = None;
         for &(group, place) in groups {
             let before = first.map_or(u32::MAX, |(keeper, _)| keeper);
-            let of = (group, rank, place);
             let found = self.kept[group].first_alike(
                 &self.likeness,
-                of,
+                (group, place),
                 (from(group), before),
                 &self.asked,
             );

@@ -77,23 +77,35 @@ impl Likeness for Alike<'_> {
         let Group { ranks, sets } = &self.groups[group];
         let (a, b) = (a as usize, b as usize);
         match sets {
-            Some(sets) => sets.alike(self.kernel, self.dial.verify, a, b),
-            None => self.verified(self.at(ranks[a]), self.at(ranks[b])),
+            None => self.alike(ranks[a], ranks[b]),
+            Some(sets) => {
+                let similarity = sets.alike(self.kernel, self.dial.verify, a, b)?;
+                let distance = self.distance(self.at(ranks[a]), self.at(ranks[b]));
+                (distance <= self.dial.radius).then_some(similarity)
+            }
         }
     }
 
-    fn signature(&self, rank: u32) -> &[u64] {
-        self.signature_of(self.at(rank))
+    fn row_in_group(&self, group: usize, place: u32) -> &[u64] {
+        let Group { ranks, sets } = &self.groups[group];
+        match sets {
+            Some(sets) => sets.row(place as usize),
+            None => self.signature_of(self.at(ranks[place as usize])),
+        }
     }
 
-    fn near(&self, rank: u32, rows: &[u64], found: &mut Vec<usize>) {
-        let query = self.signature(rank);
-        let mut masks = vec![0; (rows.len() / query.len()).div_ceil(64)];
-        self.kernel.within(query, rows, self.dial.radius, &mut masks);
-        for (block, mut mask) in masks.into_iter().enumerate() {
-            while mask != 0 {
-                found.push(block * 64 + mask.trailing_zeros() as usize);
-                mask &= mask - 1;
+    fn possible_in_group(
+        &self,
+        group: usize,
+        place: u32,
+        (rows, places): (&[u64], &[u32]),
+        found: &mut Vec<usize>,
+    ) {
+        match &self.groups[group].sets {
+            None => found.extend(0..places.len()),
+            Some(sets) => {
+                let others = (rows, |row: usize| places[row] as usize);
+                sets.add_possible(self.kernel, self.dial.verify, place as usize, others, found);
             }
         }
     }

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashSet,
+    ops::Range,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -17,6 +18,7 @@ use super::{
     SMALL,
     alike::{Alike, Group},
     pairs::{Pairs, pair},
+    reduced::Reduced,
 };
 use crate::{Error, Result, features::hash::mix, table::Parts};
 
@@ -199,8 +201,7 @@ impl<'a> Finder<'a> {
         }
         let Scratch { members, sizes, words, masks, pairs: found } = scratch;
         let bucket = Bucket { members, sizes, words };
-        let all = |_, _| true;
-        (0..members.len() - 1).for_each(|i| self.compare_one(band, i, &bucket, masks, &all, found));
+        (0..members.len() - 1).for_each(|i| self.compare_one(band, i, &bucket, masks, found));
         if found.len() > 1 << 14 {
             pairs.add(found)?;
         }
@@ -222,51 +223,79 @@ impl<'a> Finder<'a> {
         let Scratch { members, sizes, words, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
         let sets = self.alike.reduced(members);
-        let Alike { kernel, dial, .. } = self.alike;
-        let alike = |i: usize, j: usize| match &sets {
-            Some(sets) => sets.alike(kernel, dial.verify, i, j).is_some(),
-            None => self.alike.verified(members[i], members[j]).is_some(),
-        };
         (0..members.len()).into_par_iter().step_by(ROWS).try_for_each(|start| {
             let (mut masks, mut found) = (Vec::new(), Vec::new());
             for i in start..(start + ROWS).min(members.len()) {
-                self.compare_one(band, i, &bucket, &mut masks, &alike, &mut found);
+                match &sets {
+                    Some(sets) => self.compare_sets(band, i, &bucket, sets, &mut found),
+                    None => self.compare_one(band, i, &bucket, &mut masks, &mut found),
+                }
             }
             pairs.add(&mut found)
         })
     }
 
-    /// Compares a member of a bucket with those behind it that are not too large for it.
+    /// Compares a member of a bucket with those behind it, by their sets at once.
+    fn compare_sets(
+        &self,
+        band: usize,
+        i: usize,
+        bucket: &Bucket<'_>,
+        sets: &Reduced,
+        found: &mut Vec<u64>,
+    ) {
+        let Alike { kernel, dial, .. } = self.alike;
+        let behind = self.behind(i, bucket);
+        let mut possible = Vec::new();
+        let others = (sets.rows(behind.clone()), |row: usize| behind.start + row);
+        sets.add_possible(kernel, dial.verify, i, others, &mut possible);
+        let members = possible.into_iter().map(|row| behind.start + row);
+        for j in members.filter(|&j| sets.alike(kernel, dial.verify, i, j).is_some()) {
+            let (a, b) = (bucket.members[i], bucket.members[j]);
+            if self.alike.distance(a, b) <= dial.radius {
+                self.report(band, a, b, found);
+            }
+        }
+    }
+
+    /// Those behind a member of a bucket that are not too large for it.
+    fn behind(&self, i: usize, bucket: &Bucket<'_>) -> Range<usize> {
+        let largest = self.alike.dial.verify.largest(bucket.sizes[i] as usize);
+        let behind = &bucket.sizes[i + 1..];
+        let behind = behind.partition_point(|&size| size as usize <= largest);
+        self.compared.fetch_add(behind as u64, Ordering::Relaxed);
+        i + 1..i + 1 + behind
+    }
+
+    /// Adds a pair, unless an earlier band has it.
+    fn report(&self, band: usize, a: u32, b: u32, found: &mut Vec<u64>) {
+        if !self.met_before(band, a, b) {
+            let ranks = &self.alike.entries.ranks;
+            found.push(pair(ranks[a as usize], ranks[b as usize]));
+        }
+    }
+
+    /// Compares a member of a bucket with those behind it, by their signatures.
     fn compare_one(
         &self,
         band: usize,
         i: usize,
         bucket: &Bucket<'_>,
         masks: &mut Vec<u64>,
-        alike: &impl Fn(usize, usize) -> bool,
         found: &mut Vec<u64>,
     ) {
         let stride = bucket.words.len() / bucket.members.len();
-        let largest = self.alike.dial.verify.largest(bucket.sizes[i] as usize);
-        let behind = &bucket.sizes[i + 1..];
-        let behind = behind.partition_point(|&size| size as usize <= largest);
-        if behind == 0 {
-            return;
-        }
-        self.compared.fetch_add(behind as u64, Ordering::Relaxed);
-        masks.resize(behind.div_ceil(64), 0);
+        let behind = self.behind(i, bucket);
+        masks.resize(behind.len().div_ceil(64), 0);
         let (query, rows) = bucket.words[i * stride..].split_at(stride);
-        self.alike.kernel.within(query, &rows[..behind * stride], self.alike.dial.radius, masks);
+        let rows = &rows[..behind.len() * stride];
+        self.alike.kernel.within(query, rows, self.alike.dial.radius, masks);
         for (block, &mask) in masks.iter().enumerate() {
             let mut mask = mask;
             while mask != 0 {
-                let j = i + 1 + block * 64 + mask.trailing_zeros() as usize;
+                let j = behind.start + block * 64 + mask.trailing_zeros() as usize;
                 mask &= mask - 1;
-                let (a, b) = (bucket.members[i], bucket.members[j]);
-                if !self.met_before(band, a, b) && alike(i, j) {
-                    let ranks = &self.alike.entries.ranks;
-                    found.push(pair(ranks[a as usize], ranks[b as usize]));
-                }
+                self.report(band, bucket.members[i], bucket.members[j], found);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Sets that have much in common, as those of documents with the same footer have.
 //!
 //! Which of the common elements a set has is told by bits, the others are listed. What two sets share is then the bits
-//! that both have and what their short lists share: exact, and several times faster than comparing the whole sets.
+//! that both have and what their short lists share: exact, and several times faster than comparing the whole sets. A
+//! second row of bits stands for the lists, by hashes: from both follows how much two sets can share at most, with the
+//! speed of a distance. Most pairs of strangers are told apart by that alone.
 
 use std::collections::HashMap;
 
@@ -18,7 +20,12 @@ const WORDS: usize = BITS / 64;
 /// Many sets, each as the common elements that it has and a list of the others.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reduced {
-    bits: Vec<[u64; WORDS]>,
+    /// For each set a row of bits: which common elements it has, then which hashes the others have.
+    rows: Vec<u64>,
+    /// How many bits of its row are set.
+    ones: Vec<u32>,
+    /// How many of its other elements have a hash that an earlier one of them has.
+    doubled: Vec<u32>,
     sizes: Vec<u32>,
     /// Where the list of each ends in `others`.
     ends: Vec<usize>,
@@ -31,15 +38,25 @@ impl Reduced {
         let mut reduced = Reduced::default();
         for i in 0..len {
             let set = set(i);
-            let (mut bits, mut at) = ([0; WORDS], 0);
+            let (mut row, mut at) = ([0_u64; 2 * WORDS], 0);
+            let start = reduced.others.len();
             for &element in set {
                 at += common[at..].iter().take_while(|&&other| other < element).count();
                 match common.get(at) {
-                    Some(&other) if other == element => bits[at / 64] |= 1 << (at % 64),
-                    _ => reduced.others.push(element),
+                    Some(&other) if other == element => row[at / 64] |= 1 << (at % 64),
+                    _ => {
+                        // Elements are hashes.
+                        let bit = BITS + element as usize % BITS;
+                        row[bit / 64] |= 1 << (bit % 64);
+                        reduced.others.push(element);
+                    }
                 }
             }
-            reduced.bits.push(bits);
+            let ones = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>();
+            let others = (reduced.others.len() - start) as u32;
+            reduced.doubled.push(others - ones(&row[WORDS..]));
+            reduced.ones.push(ones(&row));
+            reduced.rows.extend_from_slice(&row);
             reduced.sizes.push(set.len() as u32);
             reduced.ends.push(reduced.others.len());
         }
@@ -50,7 +67,7 @@ impl Reduced {
     pub(crate) fn alike(&self, kernel: Kernel, verify: Verify, i: usize, j: usize) -> Option<f64> {
         let sizes = (self.sizes[i] as usize, self.sizes[j] as usize);
         let needed = verify.needed(sizes.0, sizes.1);
-        let bits = self.bits[i].iter().zip(&self.bits[j]);
+        let bits = self.row(i)[..WORDS].iter().zip(&self.row(j)[..WORDS]);
         let common: u32 = bits.map(|(a, b)| (a & b).count_ones()).sum();
         let others = kernel.shared(
             self.others(i),
@@ -58,6 +75,40 @@ impl Reduced {
             needed.saturating_sub(common as usize),
         )?;
         verify.of_shared(common as usize + others, sizes.0, sizes.1)
+    }
+
+    /// The bits of a set.
+    pub(crate) fn row(&self, i: usize) -> &[u64] {
+        &self.rows[i * 2 * WORDS..][..2 * WORDS]
+    }
+
+    /// The bits of some sets, row after row.
+    pub(crate) fn rows(&self, some: std::ops::Range<usize>) -> &[u64] {
+        &self.rows[some.start * 2 * WORDS..some.end * 2 * WORDS]
+    }
+
+    /// Adds to `found` which of these rows can be alike a set; `at` tells the set of a row.
+    pub(crate) fn add_possible(
+        &self,
+        kernel: Kernel,
+        verify: Verify,
+        i: usize,
+        (rows, at): (&[u64], impl Fn(usize) -> usize),
+        found: &mut Vec<usize>,
+    ) {
+        let mut distances = vec![0; rows.len() / (2 * WORDS)];
+        kernel.distances(self.row(i), rows, &mut distances);
+        // Two sets share at most the bits that both have, and as many more as have lost theirs to others. Twice the bits
+        // that both have are all bits of both less the distance.
+        let share = verify.least() / (1.0 + verify.least());
+        let own = f64::from(self.ones[i] + 2 * self.doubled[i]) + 1e-3;
+        for (row, &distance) in distances.iter().enumerate() {
+            let j = at(row);
+            let most = own + f64::from(self.ones[j]) - f64::from(distance);
+            if most >= 2.0 * share * f64::from(self.sizes[i] + self.sizes[j]) {
+                found.push(row);
+            }
+        }
     }
 
     fn others(&self, i: usize) -> &[u32] {
@@ -112,7 +163,12 @@ mod tests {
             for i in 0..sets.len() {
                 for j in 0..sets.len() {
                     let [a, b] = [i, j].map(|i| FeatureSet { elements: &sets[i], weights: &[] });
-                    prop_assert_eq!(reduced.alike(kernel, verify, i, j), verify.alike(kernel, a, b));
+                    let alike = reduced.alike(kernel, verify, i, j);
+                    prop_assert_eq!(alike, verify.alike(kernel, a, b));
+                    let mut possible = Vec::new();
+                    let rows = reduced.rows(0..sets.len());
+                    reduced.add_possible(kernel, verify, i, (rows, |row| row), &mut possible);
+                    prop_assert!(alike.is_none() || possible.contains(&j));
                 }
             }
         }

@@ -6,6 +6,9 @@ const BLOCK: usize = 8;
 /// How many elements two ascending sets share, if it can be at least `needed`; otherwise it is not counted to the end.
 #[inline(always)]
 pub(super) fn shared(a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
+    if a.len().min(b.len()) < needed {
+        return None;
+    }
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a[i..].first_chunk::<BLOCK>(), b[j..].first_chunk::<BLOCK>()) {
         let mut met = [0_u32; BLOCK];
