@@ -49,7 +49,8 @@ impl<'a> Alike<'a> {
     /// The sets of some entries, if it is their Jaccard coefficients that count.
     pub(crate) fn reduced(&self, entries: &[u32]) -> Option<Reduced> {
         let set = |i: usize| self.set(entries[i]).elements;
-        matches!(self.dial.verify, Verify::Jaccard(_)).then(|| Reduced::new(entries.len(), set))
+        let verify = self.dial.verify;
+        matches!(verify, Verify::Jaccard(_)).then(|| Reduced::new(entries.len(), verify, set))
     }
 
     /// The Jaccard coefficient that a distance stands for.
@@ -105,7 +106,7 @@ impl Likeness for Alike<'_> {
             None => found.extend(0..places.len()),
             Some(sets) => {
                 let others = (rows, |row: usize| places[row] as usize);
-                sets.add_possible(self.kernel, self.dial.verify, place as usize, others, found);
+                sets.add_possible(self.kernel, place as usize, others, found);
             }
         }
     }

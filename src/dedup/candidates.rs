@@ -248,7 +248,7 @@ impl<'a> Finder<'a> {
         let behind = self.behind(i, bucket);
         let mut possible = Vec::new();
         let others = (sets.rows(behind.clone()), |row: usize| behind.start + row);
-        sets.add_possible(kernel, dial.verify, i, others, &mut possible);
+        sets.add_possible(kernel, i, others, &mut possible);
         let members = possible.into_iter().map(|row| behind.start + row);
         for j in members.filter(|&j| sets.alike(kernel, dial.verify, i, j).is_some()) {
             let (a, b) = (bucket.members[i], bucket.members[j]);

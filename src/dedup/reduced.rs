@@ -16,16 +16,19 @@ const COMMON: usize = 4;
 /// At most so many elements are told by bits.
 const BITS: usize = 256;
 const WORDS: usize = BITS / 64;
+/// So many rows are told apart at once.
+const BLOCK: usize = 64;
 
 /// Many sets, each as the common elements that it has and a list of the others.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reduced {
     /// For each set a row of bits: which common elements it has, then which hashes the others have.
     rows: Vec<u64>,
-    /// How many bits of its row are set.
-    ones: Vec<u32>,
-    /// How many of its other elements have a hash that an earlier one of them has.
-    doubled: Vec<u32>,
+    /// By how many bits its row has more than a row must share to be alike, as far as that is up to it. Two sets are not alike
+    /// if their rows differ in more bits than both have to spare.
+    spare: Vec<f32>,
+    /// What may be added to that: its other elements whose hash another one of them has, too, twice.
+    doubled: Vec<f32>,
     sizes: Vec<u32>,
     /// Where the list of each ends in `others`.
     ends: Vec<usize>,
@@ -33,8 +36,10 @@ pub(crate) struct Reduced {
 }
 
 impl Reduced {
-    pub(crate) fn new<'a>(len: usize, set: impl Fn(usize) -> &'a [u32]) -> Self {
+    pub(crate) fn new<'a>(len: usize, verify: Verify, set: impl Fn(usize) -> &'a [u32]) -> Self {
         let common = common(len, &set);
+        // Of all elements of both sets, twice this share must be shared, counted in both.
+        let share = verify.least() / (1.0 + verify.least());
         let mut reduced = Reduced::default();
         for i in 0..len {
             let set = set(i);
@@ -54,8 +59,9 @@ impl Reduced {
             }
             let ones = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>();
             let others = (reduced.others.len() - start) as u32;
-            reduced.doubled.push(others - ones(&row[WORDS..]));
-            reduced.ones.push(ones(&row));
+            reduced.doubled.push(2.0 * (others - ones(&row[WORDS..])) as f32 + 0.01);
+            let needed = 2.0 * share * set.len() as f64;
+            reduced.spare.push((f64::from(ones(&row)) - needed) as f32);
             reduced.rows.extend_from_slice(&row);
             reduced.sizes.push(set.len() as u32);
             reduced.ends.push(reduced.others.len());
@@ -91,7 +97,6 @@ impl Reduced {
     pub(crate) fn add_possible(
         &self,
         kernel: Kernel,
-        verify: Verify,
         i: usize,
         (rows, at): (&[u64], impl Fn(usize) -> usize),
         found: &mut Vec<usize>,
@@ -100,13 +105,18 @@ impl Reduced {
         kernel.distances(self.row(i), rows, &mut distances);
         // Two sets share at most the bits that both have, and as many more as have lost theirs to others. Twice the bits
         // that both have are all bits of both less the distance.
-        let share = verify.least() / (1.0 + verify.least());
-        let own = f64::from(self.ones[i] + 2 * self.doubled[i]) + 1e-3;
-        for (row, &distance) in distances.iter().enumerate() {
-            let j = at(row);
-            let most = own + f64::from(self.ones[j]) - f64::from(distance);
-            if most >= 2.0 * share * f64::from(self.sizes[i] + self.sizes[j]) {
-                found.push(row);
+        let own = self.spare[i] + self.doubled[i];
+        let possible = |distance: u32, spare: f32| own + spare >= distance as f32;
+        let mut spares = [0.0; BLOCK];
+        for (block, distances) in distances.chunks(BLOCK).enumerate() {
+            let start = block * BLOCK;
+            let spares = &mut spares[..distances.len()];
+            spares.iter_mut().zip(start..).for_each(|(spare, row)| *spare = self.spare[at(row)]);
+            let pairs = || distances.iter().zip(&*spares);
+            // Without a way out in between, this is done several at a time, and mostly all there is to do.
+            if pairs().fold(false, |any, (&distance, &spare)| any | possible(distance, spare)) {
+                let rows = pairs().zip(start..).filter(|((d, s), _)| possible(**d, **s));
+                found.extend(rows.map(|(_, row)| row));
             }
         }
     }
@@ -158,8 +168,8 @@ mod tests {
                 if i % 3 == 2 { own.iter().copied().collect() } else { own.union(&footer).copied().collect() }
             };
             let sets: Vec<Vec<u32>> = own.iter().enumerate().map(with_footer).collect();
-            let reduced = Reduced::new(sets.len(), |i| &sets[i]);
             let (verify, kernel) = (Verify::Jaccard(f64::from(least) / 10.0), kernel().unwrap());
+            let reduced = Reduced::new(sets.len(), verify, |i| &sets[i]);
             for i in 0..sets.len() {
                 for j in 0..sets.len() {
                     let [a, b] = [i, j].map(|i| FeatureSet { elements: &sets[i], weights: &[] });
@@ -167,7 +177,7 @@ mod tests {
                     prop_assert_eq!(alike, verify.alike(kernel, a, b));
                     let mut possible = Vec::new();
                     let rows = reduced.rows(0..sets.len());
-                    reduced.add_possible(kernel, verify, i, (rows, |row| row), &mut possible);
+                    reduced.add_possible(kernel, i, (rows, |row| row), &mut possible);
                     prop_assert!(alike.is_none() || possible.contains(&j));
                 }
             }
