@@ -3,7 +3,8 @@
 use std::arch::aarch64::*;
 
 use super::{
-    Functions, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes, minima, sliced,
+    Functions, InOrder, Met, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes,
+    minima, sliced,
 };
 
 /// Proof that this CPU has NEON; only `detect` makes one.

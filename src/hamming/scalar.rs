@@ -1,7 +1,9 @@
 //! Plain words: the definition of right. The other levels compile the same functions with their own instructions, or
 //! are tested against them.
 
-use super::{Functions, Level, Near, PairTask, Stretch, check, lanes::Lanes, minima, sliced};
+use super::{
+    Functions, InOrder, Level, Met, Near, PairTask, Stretch, check, lanes::Lanes, minima, sliced,
+};
 
 /// No proof needed: every CPU has words.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +42,10 @@ impl Level for Scalar {
 
     fn check_pairs(self, task: PairTask<'_>) {
         check::pairs::<u64>(self, task);
+    }
+
+    fn check_in_order(self, task: InOrder<'_>, found: &mut Vec<Met>) {
+        check::in_order::<u64>(self, task, found);
     }
 
     fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]) {

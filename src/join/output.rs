@@ -1,19 +1,22 @@
 //! Pairs of documents in order: by the first row, then by the second. What does not fit into memory is sorted on disk.
 
 use std::{
-    collections::BinaryHeap,
     fs::File,
-    io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write},
+    io::{Read, Seek, Write},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
+use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 
-use super::{Pair, rows::Rows};
-use crate::{Error, Result};
+use super::{Pair, partition::MOST_PART_BITS, rows::Rows};
+use crate::{
+    Error, Result,
+    table::{Parts, no_memory},
+};
 
 /// Where all threads bring the pairs that they find.
 pub(super) struct Output<'a> {
@@ -28,6 +31,8 @@ pub(super) struct Output<'a> {
 /// Pairs on their way into order.
 struct Sorter {
     pairs: Vec<Pair>,
+    /// How many rows there are.
+    rows: usize,
     /// How many pairs are held in memory.
     room: usize,
     /// Sorted pairs.
@@ -37,13 +42,13 @@ struct Sorter {
 
 /// Pairs that are handed out at a time, and read from a file.
 const BATCH: usize = 1 << 14;
-const PAIR_BYTES: usize = 12;
 
 impl<'a> Output<'a> {
     pub(super) fn new(rows: &'a Rows<'a>, most: u64, memory: u64) -> Self {
         // A vector that grows is there twice.
-        let room = (memory / 3 / PAIR_BYTES as u64).max(BATCH as u64) as usize;
-        let sorter = Sorter { pairs: Vec::new(), room, runs: Vec::new(), error: None };
+        let room = (memory / 3 / size_of::<Pair>() as u64).max(BATCH as u64) as usize;
+        let sorter =
+            Sorter { pairs: Vec::new(), rows: rows.len(), room, runs: Vec::new(), error: None };
         let (pairs, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         Output { rows, most, pairs, stopped, sorter: Mutex::new(sorter) }
     }
@@ -146,8 +151,9 @@ impl<'a> Output<'a> {
             return Err(Error::TooManyPairs { pairs, most: self.most });
         }
         if sorter.runs.is_empty() {
-            sorter.pairs.par_sort_unstable_by_key(Pair::order);
-            sorter.pairs.chunks(BATCH).try_for_each(each)?;
+            let mut parts = sorted(sorter.pairs, sorter.rows).map_err(no_memory)?;
+            let parts = parts.split_mut();
+            parts.into_iter().flat_map(|part| part.chunks(BATCH)).try_for_each(each)?;
         } else {
             sorter.spill().map_err(spilling)?;
             merge(sorter.runs, &mut each)?;
@@ -168,15 +174,13 @@ fn spilling(error: std::io::Error) -> Error {
 impl Sorter {
     /// Moves the pairs into a file of their own, which goes away by itself.
     fn spill(&mut self) -> std::io::Result<()> {
-        self.pairs.par_sort_unstable_by_key(Pair::order);
-        let mut file = BufWriter::new(tempfile::tempfile()?);
-        for pair in &self.pairs {
-            file.write_all(&pair.to_bytes())?;
+        let mut file = tempfile::tempfile()?;
+        let mut parts = sorted(std::mem::take(&mut self.pairs), self.rows)?;
+        for part in parts.split_mut() {
+            file.write_all(cast_slice(part))?;
         }
-        let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.rewind()?;
         self.runs.push(file);
-        self.pairs.clear();
         Ok(())
     }
 }
@@ -185,49 +189,65 @@ impl Pair {
     fn order(&self) -> u64 {
         u64::from(self.a) << 32 | u64::from(self.b)
     }
+}
 
-    fn to_bytes(self) -> [u8; PAIR_BYTES] {
-        let mut bytes = [0; PAIR_BYTES];
-        let numbers = [self.a, self.b, self.distance].map(u32::to_le_bytes);
-        bytes.copy_from_slice(numbers.as_flattened());
-        bytes
+/// Pairs that are sorted at a time, inside the cache, if every row has as many.
+const PART: usize = 1 << 12;
+
+/// Sorts pairs: those of rows that follow each other come together first.
+fn sorted(pairs: Vec<Pair>, rows: usize) -> std::io::Result<Parts<Pair>> {
+    let wanted = pairs.len().div_ceil(PART).next_power_of_two().min(1 << MOST_PART_BITS);
+    let shift = rows.next_power_of_two().ilog2().saturating_sub(wanted.ilog2());
+    let part_of = |pair: &Pair| (pair.a >> shift) as usize;
+    let mut parts = Parts::new(pairs.len(), (rows >> shift) + 1, |i| pairs[i], part_of)?;
+    drop(pairs);
+    parts.split_mut().into_par_iter().for_each(|part| match part.len() {
+        0..=BATCH => part.sort_unstable_by_key(Pair::order),
+        _ => part.par_sort_unstable_by_key(Pair::order),
+    });
+    Ok(parts)
+}
+
+/// A file of sorted pairs: how many are left in it, and the next that were read.
+struct Run {
+    file: File,
+    left: usize,
+    pairs: Vec<Pair>,
+}
+
+impl Run {
+    fn new(file: File) -> std::io::Result<Self> {
+        let left = file.metadata()?.len() as usize / size_of::<Pair>();
+        Ok(Run { file, left, pairs: Vec::new() })
     }
 
-    fn from_bytes(bytes: [u8; PAIR_BYTES]) -> Self {
-        let (numbers, _) = bytes.as_chunks::<4>();
-        let number = |i: usize| u32::from_le_bytes(numbers[i]);
-        Pair { a: number(0), b: number(1), distance: number(2) }
+    fn read(&mut self) -> std::io::Result<()> {
+        let held = self.pairs.len();
+        let more = (BATCH - held).min(self.left);
+        self.left -= more;
+        self.pairs.resize(held + more, Pair::zeroed());
+        self.file.read_exact(cast_slice_mut(&mut self.pairs[held..]))
     }
 }
 
-/// The next pair of each run, the first of them on top.
-fn merge(runs: Vec<File>, each: &mut impl FnMut(&[Pair]) -> Result<()>) -> Result<()> {
-    use std::cmp::Reverse;
-    let mut runs: Vec<_> = runs.into_iter().map(BufReader::new).collect();
-    let mut next = BinaryHeap::new();
-    for (number, run) in runs.iter_mut().enumerate() {
-        let pair = read(run).map_err(spilling)?;
-        next.extend(pair.map(|pair| Reverse((pair.order(), pair.distance, number))));
-    }
-    let mut batch = Vec::with_capacity(BATCH);
-    while let Some(Reverse((order, distance, number))) = next.pop() {
-        batch.push(Pair { a: (order >> 32) as u32, b: order as u32, distance });
-        let pair = read(&mut runs[number]).map_err(spilling)?;
-        next.extend(pair.map(|pair| Reverse((pair.order(), pair.distance, number))));
-        if batch.len() == BATCH {
-            each(&batch)?;
-            batch.clear();
+/// Takes of all runs what comes before the last pair that is held of each of them.
+fn merge(files: Vec<File>, each: &mut impl FnMut(&[Pair]) -> Result<()>) -> Result<()> {
+    let runs = files.into_iter().map(Run::new);
+    let mut runs: Vec<Run> = runs.collect::<std::io::Result<_>>().map_err(spilling)?;
+    let mut batch = Vec::new();
+    loop {
+        runs.iter_mut().try_for_each(Run::read).map_err(spilling)?;
+        runs.retain(|run| !run.pairs.is_empty());
+        let Some(end) = runs.iter().map(|run| run.pairs[run.pairs.len() - 1].order()).min() else {
+            return Ok(());
+        };
+        for run in &mut runs {
+            let taken = run.pairs.partition_point(|pair| pair.order() <= end);
+            batch.extend(run.pairs.drain(..taken));
         }
-    }
-    if batch.is_empty() { Ok(()) } else { each(&batch) }
-}
-
-/// The next pair of a run, or nothing at its end.
-fn read(run: &mut impl Read) -> std::io::Result<Option<Pair>> {
-    let mut bytes = [0; PAIR_BYTES];
-    match run.read_exact(&mut bytes) {
-        Ok(()) => Ok(Some(Pair::from_bytes(bytes))),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
+        // It sees the stretches that are in order already.
+        batch.sort_by_key(Pair::order);
+        batch.chunks(BATCH).try_for_each(&mut *each)?;
+        batch.clear();
     }
 }
