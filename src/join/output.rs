@@ -13,10 +13,7 @@ use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 
 use super::{Pair, partition::MOST_PART_BITS, rows::Rows};
-use crate::{
-    Error, Result,
-    table::{Parts, no_memory},
-};
+use crate::{Error, Result};
 
 /// Where all threads bring the pairs that they find.
 pub(super) struct Output<'a> {
@@ -28,11 +25,16 @@ pub(super) struct Output<'a> {
     sorter: Mutex<Sorter>,
 }
 
-/// Pairs on their way into order.
+/// Pairs on their way into order: in parts, by their first row, each a chain of blocks.
 struct Sorter {
-    pairs: Vec<Pair>,
-    /// How many rows there are.
-    rows: usize,
+    /// The pairs of a part as numbers in their order.
+    pairs: Vec<u64>,
+    /// Where the next pair of each part goes, unless its block is full: a multiple of the size of blocks.
+    ends: Vec<usize>,
+    /// Where the block before each block ends; 0 if there is none.
+    before: Vec<usize>,
+    /// How many bits of the first row do not tell the part.
+    low: u32,
     /// How many pairs are held in memory.
     room: usize,
     /// Sorted pairs.
@@ -42,13 +44,17 @@ struct Sorter {
 
 /// Pairs that are handed out at a time, and read from a file.
 const BATCH: usize = 1 << 14;
+/// Pairs of a block.
+const BLOCK: usize = 1 << 8;
+/// Parts that are sorted at a time, by all threads.
+const PARTS: usize = 1 << 6;
+/// The bits of a distance, of at most 4096, and of a row.
+const DISTANCE_BITS: u32 = 13;
+const ROW_BITS: u32 = 32;
 
 impl<'a> Output<'a> {
     pub(super) fn new(rows: &'a Rows<'a>, most: u64, memory: u64) -> Self {
-        // A vector that grows is there twice.
-        let room = (memory / 3 / size_of::<Pair>() as u64).max(BATCH as u64) as usize;
-        let sorter =
-            Sorter { pairs: Vec::new(), rows: rows.len(), room, runs: Vec::new(), error: None };
+        let sorter = Sorter::new(rows.len(), memory);
         let (pairs, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         Output { rows, most, pairs, stopped, sorter: Mutex::new(sorter) }
     }
@@ -137,7 +143,7 @@ impl<'a> Output<'a> {
             sorter.error = Some(error);
             self.stopped.store(true, Ordering::Relaxed);
         }
-        sorter.pairs.append(pairs);
+        pairs.drain(..).for_each(|pair| sorter.push(pair));
     }
 
     /// Hands all pairs out in their order, and says how many there are.
@@ -151,9 +157,7 @@ impl<'a> Output<'a> {
             return Err(Error::TooManyPairs { pairs, most: self.most });
         }
         if sorter.runs.is_empty() {
-            let mut parts = sorted(sorter.pairs, sorter.rows).map_err(no_memory)?;
-            let parts = parts.split_mut();
-            parts.into_iter().flat_map(|part| part.chunks(BATCH)).try_for_each(each)?;
+            sorter.sorted(|part| part.chunks(BATCH).try_for_each(&mut each))?;
         } else {
             sorter.spill().map_err(spilling)?;
             merge(sorter.runs, &mut each)?;
@@ -172,15 +176,66 @@ fn spilling(error: std::io::Error) -> Error {
 }
 
 impl Sorter {
+    fn new(rows: usize, memory: u64) -> Self {
+        // Parts that are sorted in the cache, but not too many, and rows that leave room for the rest of a pair.
+        let low = rows.max(1).ilog2().saturating_sub(MOST_PART_BITS).max(12);
+        let parts = (rows >> low) + 1;
+        // A vector that grows is there twice.
+        let room = (memory / 3 / 8).max((BATCH + 2 * BLOCK * parts) as u64) as usize;
+        let (pairs, ends) = (Vec::new(), vec![0; parts]);
+        Sorter { pairs, ends, before: Vec::new(), low, room, runs: Vec::new(), error: None }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, pair: Pair) {
+        let end = &mut self.ends[(pair.a >> self.low) as usize];
+        if end.is_multiple_of(BLOCK) {
+            self.before.push(*end);
+            *end = self.pairs.len();
+            self.pairs.resize(*end + BLOCK, 0);
+        }
+        let rest = pair.a & ((1 << self.low) - 1);
+        let row_and_distance = u64::from(pair.b) << DISTANCE_BITS | u64::from(pair.distance);
+        self.pairs[*end] = u64::from(rest) << (ROW_BITS + DISTANCE_BITS) | row_and_distance;
+        *end += 1;
+    }
+
+    /// The pairs of a part in their order.
+    fn part(&self, part: usize) -> Vec<Pair> {
+        let (mut pairs, mut end) = (Vec::new(), self.ends[part]);
+        while end > 0 {
+            let block = (end - 1) / BLOCK;
+            pairs.extend_from_slice(&self.pairs[block * BLOCK..end]);
+            end = self.before[block];
+        }
+        pairs.sort_unstable();
+        let pair = |packed: u64| Pair {
+            a: ((part as u64) << self.low | packed >> (ROW_BITS + DISTANCE_BITS)) as u32,
+            b: (packed >> DISTANCE_BITS) as u32,
+            distance: packed as u32 & ((1 << DISTANCE_BITS) - 1),
+        };
+        pairs.into_iter().map(pair).collect()
+    }
+
+    /// All of them in their order.
+    fn sorted<E>(&self, mut each: impl FnMut(&[Pair]) -> Result<(), E>) -> Result<(), E> {
+        for start in (0..self.ends.len()).step_by(PARTS) {
+            let some = start..(start + PARTS).min(self.ends.len());
+            let parts: Vec<Vec<Pair>> = some.into_par_iter().map(|part| self.part(part)).collect();
+            parts.iter().try_for_each(|part| each(part))?;
+        }
+        Ok(())
+    }
+
     /// Moves the pairs into a file of their own, which goes away by itself.
     fn spill(&mut self) -> std::io::Result<()> {
         let mut file = tempfile::tempfile()?;
-        let mut parts = sorted(std::mem::take(&mut self.pairs), self.rows)?;
-        for part in parts.split_mut() {
-            file.write_all(cast_slice(part))?;
-        }
+        self.sorted(|part| file.write_all(cast_slice(part)))?;
         file.rewind()?;
         self.runs.push(file);
+        self.pairs.clear();
+        self.before.clear();
+        self.ends.fill(0);
         Ok(())
     }
 }
@@ -189,23 +244,6 @@ impl Pair {
     fn order(&self) -> u64 {
         u64::from(self.a) << 32 | u64::from(self.b)
     }
-}
-
-/// Pairs that are sorted at a time, inside the cache, if every row has as many.
-const PART: usize = 1 << 12;
-
-/// Sorts pairs: those of rows that follow each other come together first.
-fn sorted(pairs: Vec<Pair>, rows: usize) -> std::io::Result<Parts<Pair>> {
-    let wanted = pairs.len().div_ceil(PART).next_power_of_two().min(1 << MOST_PART_BITS);
-    let shift = rows.next_power_of_two().ilog2().saturating_sub(wanted.ilog2());
-    let part_of = |pair: &Pair| (pair.a >> shift) as usize;
-    let mut parts = Parts::new(pairs.len(), (rows >> shift) + 1, |i| pairs[i], part_of)?;
-    drop(pairs);
-    parts.split_mut().into_par_iter().for_each(|part| match part.len() {
-        0..=BATCH => part.sort_unstable_by_key(Pair::order),
-        _ => part.par_sort_unstable_by_key(Pair::order),
-    });
-    Ok(parts)
 }
 
 /// A file of sorted pairs: how many are left in it, and the next that were read.

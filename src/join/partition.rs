@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::rows::{Keys, Rows};
+use super::rows::{Keys, Rows, hash};
 use crate::{
     Result,
     mapped::CellsMut,
@@ -149,7 +149,8 @@ impl<'a> Partition<'a> {
         let (starts, places) = places(&mut *cells, &counts, parts.len());
         self.chunks[chunks.clone()].par_iter().zip(places).for_each(|(chunk, places)| {
             let mut places: Vec<_> = places.into_iter().map(<[Cell]>::iter_mut).collect();
-            let part = |key: u32| ((key >> self.low) as usize).wrapping_sub(parts.start);
+            let (low, first, len) = (self.low, parts.start, parts.len());
+            let part = move |key: u32| ((key >> low) as usize).wrapping_sub(first);
             let mut some = [Cell::default(); AT_ONCE];
             for start in chunk.clone().step_by(AT_ONCE) {
                 let rows = start..(start + AT_ONCE).min(chunk.end);
@@ -157,7 +158,7 @@ impl<'a> Partition<'a> {
                 for_each_key(self.rows, &self.keys, rows, |number, word, key| {
                     some[taken] = [word, u64::from(key) << 32 | number as u64];
                     // Other groups have the other parts. A branch would be a guess.
-                    taken += usize::from(part(key) < parts.len());
+                    taken += usize::from(part(key) < len);
                 });
                 for cell in &some[..taken] {
                     if let Some(place) = places[part((cell[1] >> 32) as u32)].next() {
@@ -181,6 +182,10 @@ fn for_each_key(
     match *keys {
         Keys::Stretches(bits) => {
             rows.for_each(of, |number, row| each(number, row[0], bits.take(row[0]) as u32));
+        }
+        // A way of its own for what every join does.
+        Keys::Hash(width) => {
+            rows.for_each(of, |number, row| each(number, row[0], hash(row, width)));
         }
         ref keys => rows.for_each(of, |number, row| each(number, row[0], keys.of(number, row))),
     }

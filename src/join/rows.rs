@@ -141,8 +141,11 @@ impl<'a> Rows<'a> {
     pub(super) fn for_each(&self, rows: Range<usize>, mut each: impl FnMut(usize, &'a [u64])) {
         if (self.stride, self.is_cross) == (1, false) {
             // The usual case, in a form that the compiler makes quick.
+            let is_copy = &self.copies.is_copy[..];
+            let is_copy =
+                |row: usize| is_copy.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
             for (number, row) in rows.clone().zip(self.words[0][rows].chunks_exact(1)) {
-                if !self.copies.is_copy(number) {
+                if !is_copy(number) {
                     each(number, row);
                 }
             }
@@ -221,7 +224,7 @@ const FEW: usize = 8;
 
 /// The leading bits of a multiplicative hash.
 #[inline(always)]
-fn hash(row: &[u64], width: u32) -> u32 {
+pub(super) fn hash(row: &[u64], width: u32) -> u32 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = |hash: u64, word: &u64| ((hash ^ word) ^ (hash ^ word) >> 32).wrapping_mul(ODD);
     (row.iter().fold(0, mixed) >> (64 - width)) as u32
