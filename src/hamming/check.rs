@@ -118,12 +118,12 @@ const LOOKED_AT: usize = 256;
 pub(super) fn in_order<L: Lanes>(proof: L::Proof, task: InOrder<'_>, found: &mut Vec<Met>) {
     let rows = task.rows;
     let len = rows.len().saturating_sub(READ_PAST / 8);
-    let near = |word: u64, at: usize| {
-        let words: &L::Words = &cast_slice(&rows[at..at + L::COUNT])[0];
+    let near = |word: u64, behind: &[u64]| {
+        let words: &L::Words = &cast_slice(behind)[0];
         let differences = L::splat(proof, word).xor(L::load(proof, words));
         differences.count_ones().totals().at_most(task.radius)
     };
-    let goes_on = |word: u64, at: usize| at < len && (word ^ rows[at - 1]) & task.key == 0;
+    let same_key = |a: u64, b: u64| (a ^ b) & task.key == 0;
     let mut push = |a: usize, at: usize, mut near: u64| {
         while near != 0 {
             let b = at + near.trailing_zeros() as usize;
@@ -137,18 +137,24 @@ pub(super) fn in_order<L: Lanes>(proof: L::Proof, task: InOrder<'_>, found: &mut
     };
     let (mut noted, mut longer) = ([(0, 0); LOOKED_AT], [0; LOOKED_AT]);
     for start in (0..len).step_by(LOOKED_AT) {
+        let end = (start + LOOKED_AT).min(len);
         let (mut some, mut more) = (0, 0);
-        for a in start..(start + LOOKED_AT).min(len) {
-            let near = near(rows[a], a + 1);
-            (noted[some % LOOKED_AT], longer[more % LOOKED_AT]) = ((a, near), a);
+        for (i, rows) in rows[start..end + L::COUNT].windows(1 + L::COUNT).enumerate() {
+            let near = near(rows[0], &rows[1..]);
+            (noted[some % LOOKED_AT], longer[more % LOOKED_AT]) =
+                ((i as u32, near as u32), i as u32);
             some += usize::from(near != 0);
-            more += usize::from(goes_on(rows[a], a + 1 + L::COUNT));
+            more += usize::from(same_key(rows[0], rows[L::COUNT]));
         }
-        noted[..some].iter().for_each(|&(a, near)| push(a, a + 1, near));
-        for &a in &longer[..more] {
+        for &(i, near) in &noted[..some] {
+            let a = start + i as usize;
+            push(a, a + 1, near.into());
+        }
+        for &i in &longer[..more] {
+            let a = start + i as usize;
             let mut at = a + 1 + L::COUNT;
-            while goes_on(rows[a], at) {
-                push(a, at, near(rows[a], at));
+            while at < len && same_key(rows[a], rows[at - 1]) {
+                push(a, at, near(rows[a], &rows[at..at + L::COUNT]));
                 at += L::COUNT;
             }
         }

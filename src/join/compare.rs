@@ -58,6 +58,8 @@ const DEEPEST: usize = 5;
 const WAITING: usize = 1 << 14;
 /// Rows at a time for the kernel of the scan.
 const TILE: usize = 256;
+/// Pairs whose copies are on their way while one is handed in.
+const AHEAD: usize = 8;
 /// Larger blocks are shared among threads.
 const SHARED: usize = 1 << 16;
 
@@ -170,11 +172,15 @@ impl<'a> Comparer<'a> {
         let task = InOrder { rows: words, key, radius: self.context.radius, others };
         self.context.kernel.check_in_order(task, &mut self.met);
         let numbers = block.view(rows).numbers;
-        for met in self.met.drain(..) {
-            let pair = (numbers[met.a as usize], numbers[met.b as usize]);
-            self.context.output.expand(pair, met.distance, &mut self.pairs);
+        let pair = |met: &Met| (numbers[met.a as usize], numbers[met.b as usize]);
+        for (i, met) in self.met.iter().enumerate() {
+            if let Some(next) = self.met.get(i + AHEAD) {
+                self.context.output.prefetch(pair(next));
+            }
+            self.context.output.expand(pair(met), met.distance, &mut self.pairs);
             self.context.output.take_if_many(&mut self.pairs);
         }
+        self.met.clear();
         true
     }
 

@@ -64,6 +64,13 @@ impl<'a> Output<'a> {
         self.stopped.load(Ordering::Relaxed)
     }
 
+    /// These two will be expanded.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, (x, y): (u32, u32)) {
+        self.rows.copies.prefetch(x);
+        self.rows.copies.prefetch(y);
+    }
+
     /// The pairs of all documents that have these two signatures.
     #[inline(always)]
     pub(super) fn expand(&self, (x, y): (u32, u32), distance: u32, to: &mut Vec<Pair>) {

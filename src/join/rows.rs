@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     Error, Result, Signatures,
+    hamming::prefetch,
     table::{Fields, KeyLayout, Stretches},
 };
 
@@ -198,7 +199,9 @@ impl<'a> Rows<'a> {
     }
 
     fn is_same(&self, rows: View<'_>, a: usize, b: usize) -> bool {
-        rows.row(a) == rows.row(b) && self.side(rows.numbers[a]) == self.side(rows.numbers[b])
+        let (x, y) = (rows.row(a), rows.row(b));
+        // The first words tell most rows apart, without a call.
+        x[0] == y[0] && x == y && self.side(rows.numbers[a]) == self.side(rows.numbers[b])
     }
 
     fn copies_among_few(&self, rows: View<'_>, found: &mut Vec<(u32, u32)>) {
@@ -265,6 +268,12 @@ impl Copies {
     #[inline(always)]
     pub(super) fn is_copy(&self, row: usize) -> bool {
         self.is_copy.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+
+    /// The copies of a row will be asked for.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, row: u32) {
+        prefetch(&self.has_copies, row as usize / 64);
     }
 
     /// The copies of a row that is the earliest of its signature.
