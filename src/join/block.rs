@@ -109,6 +109,7 @@ impl Block {
         self.offsets.resize(slots + 1, 0);
         self.numbers.resize(len, 0);
         self.words.resize(len * stride + READ_PAST / 8, 0);
+        let (numbers, row_words) = (&mut self.numbers[..], &mut self.words[..]);
         let ends = &mut self.offsets[1..];
         (0..len).for_each(|i| ends[slot(i)] += 1);
         // Each end begins as the start of its rows and moves on with every row that is placed.
@@ -121,10 +122,10 @@ impl Block {
             let end = &mut ends[slot(i)];
             let at = *end as usize;
             *end += 1;
-            self.numbers[at] = number(i);
+            numbers[at] = number(i);
             match stride {
-                1 => self.words[at] = words(i)[0],
-                _ => self.words[at * stride..][..stride].copy_from_slice(words(i)),
+                1 => row_words[at] = words(i)[0],
+                _ => row_words[at * stride..][..stride].copy_from_slice(words(i)),
             }
         }
     }

@@ -23,9 +23,25 @@ const PART_ROWS: usize = 1 << 14;
 /// More places to write to at once are slow.
 pub(super) const MOST_PART_BITS: u32 = 12;
 
-/// Rows that are read before they are written to their parts.
-const AT_ONCE: usize = 512;
-
+/// Runs an expression with what takes the key of a row, compiled for each kind of keys.
+macro_rules! by_key {
+    ($keys:expr, $key:ident => $run:expr) => {
+        match *$keys {
+            Keys::Stretches(bits) => {
+                let $key = move |_: usize, row: &[u64]| bits.take(row[0]) as u32;
+                $run
+            }
+            Keys::Hash(width) => {
+                let $key = move |_: usize, row: &[u64]| hash(row, width);
+                $run
+            }
+            ref keys => {
+                let $key = |number: usize, row: &[u64]| keys.of(number, row);
+                $run
+            }
+        }
+    };
+}
 /// How the distinct rows are spread over parts: by the leading bits of their keys.
 pub(super) struct Partition<'a> {
     rows: &'a Rows<'a>,
@@ -70,9 +86,9 @@ impl<'a> Partition<'a> {
             .collect();
         let count = |chunk: &Range<usize>| {
             let mut counts = vec![0; 1 << parts];
-            for_each_key(rows, &keys, chunk.clone(), |_, _, key| {
-                counts[(key >> low) as usize] += 1
-            });
+            by_key!(&keys, key => rows.for_each(chunk.clone(), |number, row| {
+                counts[(key(number, row) >> low) as usize] += 1;
+            }));
             counts
         };
         let counts = chunks.par_iter().map(count).collect();
@@ -151,43 +167,19 @@ impl<'a> Partition<'a> {
             let mut places: Vec<_> = places.into_iter().map(<[Cell]>::iter_mut).collect();
             let (low, first, len) = (self.low, parts.start, parts.len());
             let part = move |key: u32| ((key >> low) as usize).wrapping_sub(first);
-            let mut some = [Cell::default(); AT_ONCE];
-            for start in chunk.clone().step_by(AT_ONCE) {
-                let rows = start..(start + AT_ONCE).min(chunk.end);
-                let mut taken = 0;
-                for_each_key(self.rows, &self.keys, rows, |number, word, key| {
-                    some[taken] = [word, u64::from(key) << 32 | number as u64];
-                    // Other groups have the other parts. A branch would be a guess.
-                    taken += usize::from(part(key) < len);
-                });
-                for cell in &some[..taken] {
-                    if let Some(place) = places[part((cell[1] >> 32) as u32)].next() {
-                        *place = *cell;
+            // Other groups have the other parts.
+            by_key!(&self.keys, key => self.rows.for_each_of(
+                chunk.clone(),
+                |number, row| part(key(number, row)) < len,
+                |number, row| {
+                    let key = key(number, row);
+                    if let Some(place) = places[part(key)].next() {
+                        *place = [row[0], u64::from(key) << 32 | number as u64];
                     }
-                }
-            }
+                },
+            ));
         });
         Ok(Loaded { first: parts.start, cells, starts })
-    }
-}
-
-/// Calls `each` with the number, the first word and the key of rows that are no copies.
-#[inline(always)]
-fn for_each_key(
-    rows: &Rows<'_>,
-    keys: &Keys,
-    of: Range<usize>,
-    mut each: impl FnMut(usize, u64, u32),
-) {
-    match *keys {
-        Keys::Stretches(bits) => {
-            rows.for_each(of, |number, row| each(number, row[0], bits.take(row[0]) as u32));
-        }
-        // A way of its own for what every join does.
-        Keys::Hash(width) => {
-            rows.for_each(of, |number, row| each(number, row[0], hash(row, width)));
-        }
-        ref keys => rows.for_each(of, |number, row| each(number, row[0], keys.of(number, row))),
     }
 }
 

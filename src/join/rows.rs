@@ -140,11 +140,8 @@ impl<'a> Rows<'a> {
     /// Each of the rows with its number, without copies.
     #[inline(always)]
     pub(super) fn for_each(&self, rows: Range<usize>, mut each: impl FnMut(usize, &'a [u64])) {
-        if (self.stride, self.is_cross) == (1, false) {
-            // The usual case, in a form that the compiler makes quick.
-            let is_copy = &self.copies.is_copy[..];
-            let is_copy =
-                |row: usize| is_copy.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
+        if self.is_simple() {
+            let is_copy = self.copies.tell();
             for (number, row) in rows.clone().zip(self.words[0][rows].chunks_exact(1)) {
                 if !is_copy(number) {
                     each(number, row);
@@ -152,18 +149,56 @@ impl<'a> Rows<'a> {
             }
             return;
         }
-        let boundary = self.boundary;
+        let (boundary, is_copy) = (self.boundary, self.copies.tell());
         let first = rows.start.min(boundary)..rows.end.min(boundary);
         let second = rows.start.max(boundary)..rows.end.max(boundary);
         for (words, range, start) in [(self.words[0], first, 0), (self.words[1], second, boundary)]
         {
             let of_range = (range.start - start) * self.stride..(range.end - start) * self.stride;
             for (number, row) in range.zip(words[of_range].chunks_exact(self.stride)) {
-                if !self.copies.is_copy(number) {
+                if !is_copy(number) {
                     each(number, row);
                 }
             }
         }
+    }
+
+    /// The same for those that `takes` says. Of many rows that is hard to guess: there is no branch for each.
+    #[inline(always)]
+    pub(super) fn for_each_of(
+        &self,
+        rows: Range<usize>,
+        takes: impl Fn(usize, &[u64]) -> bool,
+        mut each: impl FnMut(usize, &'a [u64]),
+    ) {
+        if !self.is_simple() {
+            return self.for_each(rows, |number, row| {
+                if takes(number, row) {
+                    each(number, row);
+                }
+            });
+        }
+        let is_copy = self.copies.tell();
+        for start in rows.clone().step_by(64) {
+            let words = &self.words[0][start..(start + 64).min(rows.end)];
+            let mut taken = 0_u64;
+            for (i, word) in words.iter().enumerate() {
+                taken |= u64::from(takes(start + i, std::slice::from_ref(word))) << i;
+            }
+            while taken != 0 {
+                let i = taken.trailing_zeros() as usize;
+                if !is_copy(start + i) {
+                    each(start + i, &words[i..=i]);
+                }
+                taken &= taken - 1;
+            }
+        }
+    }
+
+    /// Whether this is the usual case, which has a form that the compiler makes quick: one matrix of one word a row.
+    #[inline(always)]
+    fn is_simple(&self) -> bool {
+        self.stride == 1 && !self.is_cross
     }
 
     /// Finds the copies, with at most so many bytes at a time.
@@ -265,9 +300,11 @@ impl Copies {
         (size_of_val(&self.pairs[..]) + bits) as u64
     }
 
+    /// What tells whether a row is a copy.
     #[inline(always)]
-    pub(super) fn is_copy(&self, row: usize) -> bool {
-        self.is_copy.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+    fn tell(&self) -> impl Fn(usize) -> bool + '_ {
+        let is_copy = &self.is_copy[..];
+        move |row| is_copy.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
     /// The copies of a row will be asked for.
