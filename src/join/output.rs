@@ -12,7 +12,7 @@ use std::{
 use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 
-use super::{Pair, partition::MOST_PART_BITS, rows::Rows};
+use super::{Pair, rows::Rows};
 use crate::{Error, Result};
 
 /// Where all threads bring the pairs that they find.
@@ -46,6 +46,8 @@ struct Sorter {
 const BATCH: usize = 1 << 14;
 /// Pairs of a block.
 const BLOCK: usize = 1 << 8;
+/// No more parts than these, twice: more places to write to at once are slow. With them a row's other bits are 19 at most.
+const MOST_PART_BITS: u32 = 12;
 /// Parts that are sorted at a time, by all threads.
 const PARTS: usize = 1 << 6;
 /// The bits of a distance, of at most 4096, and of a row.

@@ -21,7 +21,7 @@ const MOST_ROW_BYTES: u64 = 128;
 /// Rows of a part that stay in the second level of the cache while they are sorted and compared.
 const PART_ROWS: usize = 1 << 14;
 /// More places to write to at once are slow.
-pub(super) const MOST_PART_BITS: u32 = 12;
+const MOST_PART_BITS: u32 = 11;
 
 /// Runs an expression with what takes the key of a row, compiled for each kind of keys.
 macro_rules! by_key {
