@@ -96,6 +96,10 @@ impl<T: Pod> CellsMut<T> {
         Ok(CellsMut { map, bytes: start..start + bytes, of: PhantomData })
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() / size_of::<T>()
+    }
+
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(&mut self.map[self.bytes.clone()])
     }

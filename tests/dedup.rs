@@ -6,7 +6,7 @@ use lookalike::{
     Recipe, Signer,
     cluster::Linkage,
     dedup::{
-        AlikePair, Dedup, Deduplicated, Dial,
+        AlikePair, Dedup, Deduplicated, Dial, Limits,
         sketches::{Facts, SketchFile, SketchWriter, Sketches},
     },
     recipe::{Scratch, SketchSettings},
@@ -83,13 +83,13 @@ fn dial(similarity: f64) -> Dial {
 
 fn run(file: &SketchFile, dial: Dial, linkage: Linkage, memory: usize) -> Deduplicated {
     let folder = tempfile::tempdir().unwrap();
-    let dedup = Dedup::new(file, dial, memory, None).unwrap();
+    let dedup = Dedup::new(file, dial, Limits { memory: memory, ..Limits::default() }).unwrap();
     dedup.run(linkage, folder.path(), None, &mut |_, _, _| {}).unwrap()
 }
 
 fn listed(file: &SketchFile, dial: Dial, linkage: Linkage) -> (Deduplicated, Vec<AlikePair>) {
     let folder = tempfile::tempdir().unwrap();
-    let dedup = Dedup::new(file, dial, 1 << 30, None).unwrap();
+    let dedup = Dedup::new(file, dial, Limits { memory: 1 << 30, ..Limits::default() }).unwrap();
     let mut pairs = Vec::new();
     let mut each = |pair| {
         pairs.push(pair);

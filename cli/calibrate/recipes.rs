@@ -9,12 +9,14 @@ use lookalike::{
         shingles::{Shingle, Unit},
         terms::{TermCollector, TermCounts, TermStatistics},
         weights::Weight,
+        words::WordRule,
     },
     recipe::{SignatureKind, SignatureSettings},
 };
 
 /// Kinds of signatures, by name.
-const KINDS: [(&str, SignatureKind); 1] = [("simhash", SignatureKind::SimHash)];
+const KINDS: [(&str, SignatureKind); 2] =
+    [("simhash", SignatureKind::SimHash), ("minhash", SignatureKind::MinHash)];
 /// Words in a shingle.
 const LENGTHS: [usize; 3] = [1, 2, 3];
 const WIDTHS: [u32; 3] = [64, 256, 1024];
@@ -34,7 +36,13 @@ pub(crate) fn recipes() -> Vec<Recipe> {
 }
 
 fn recipe(name: &str, kind: SignatureKind, length: usize, bits: u32) -> Recipe {
+    // Words as the named recipes of each kind have them.
+    let words = match kind {
+        SignatureKind::MinHash => WordRule::Alphanumeric,
+        _ => WordRule::Unicode,
+    };
     let features = FeatureSettings {
+        words,
         shingle: Shingle { unit: Unit::Words, length },
         ..FeatureSettings::default()
     };

@@ -13,7 +13,7 @@ use lookalike::{
     Document, Recipe, Signer,
     cluster::Linkage,
     dedup::{
-        AlikePair, Decision, Dedup as Engine, Deduplicated, Dial,
+        AlikePair, Decision, Dedup as Engine, Deduplicated, Dial, Limits,
         audit::{ClusterAudit, audit_cluster, audit_sources},
         sketches::SketchFile,
     },
@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Global, Outcome};
 use crate::{
     dedup::{
+        elsewhere::Elsewhere,
         estimate::estimate,
         groups::Groups,
         html,
@@ -88,6 +89,10 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "FILE.jsonl")]
     clusters: Option<PathBuf>,
 
+    /// Remove also what looks like a document signed earlier (recipe minhash-256), by its signature alone
+    #[arg(long, value_name = "FILE.sig", num_args = 1)]
+    against: Vec<PathBuf>,
+
     /// How much memory to use; what does not fit waits on disk
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
     memory: u64,
@@ -127,6 +132,10 @@ pub(crate) struct Dedup {
     /// Write all the same
     #[arg(long, help_heading = SAFETY)]
     force: bool,
+
+    /// The distance up to which signatures of candidates may differ, in place of what follows from --similarity
+    #[arg(long, value_name = "BITS", help_heading = EXPERTS)]
+    radius: Option<u32>,
 
     /// Which documents make a cluster: those alike the keeper (star), all alike each other (complete), or
     /// connected by alike pairs (components)
@@ -173,7 +182,8 @@ struct Run<'a> {
 impl Dedup {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         let recipe = Recipe::named("minhash-256").context("the recipe of dedup")?;
-        let dial = Dial::new(self.similarity, recipe.signature.bits, self.verify)?;
+        let mut dial = Dial::new(self.similarity, recipe.signature.bits, self.verify)?;
+        dial.radius = self.radius.unwrap_or(dial.radius);
         let signer = Signer::new(recipe, None)?;
         Run { args: &self, global, dial, signer, stages: Vec::new() }.run()
     }
@@ -231,7 +241,9 @@ impl Run<'_> {
         }
         let (sketches, input, outcome) = self.sign(&sources, &work)?;
         self.check_ids(&sketches, &spool)?;
-        let decided = self.decide(&sketches, &work)?;
+        let elsewhere = self.elsewhere(&sketches)?;
+        let mut decided = self.decide(&sketches, &elsewhere, &work)?;
+        elsewhere.decide(&mut decided.decisions);
         let groups = Groups::new(&decided.decisions);
         let mut report = self.report(&sketches, &input, &decided, &groups, settings);
         if !report.alarms.is_empty() && !args.force && args.output.is_some() {
@@ -241,7 +253,8 @@ impl Run<'_> {
             write_clusters(path, &sketches, &decided.decisions, &groups)?;
         }
         if let Some(output) = &args.output {
-            self.write(output, &sketches, &decided.decisions, &groups, &spool)?;
+            let ids = &elsewhere.ids;
+            self.write(output, &sketches, &decided.decisions, &groups, ids, &spool)?;
             report.examples = self.examples(&sketches, &decided.decisions, &spool)?;
         }
         report.stages = std::mem::take(&mut self.stages);
@@ -285,6 +298,8 @@ impl Run<'_> {
             "linkage": args.linkage.to_string(),
             "recipe": self.signer.recipe().hash(),
             "pairs": args.pairs,
+            "radius": self.dial.radius,
+            "against": args.against,
         }))
     }
 
@@ -372,13 +387,35 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    fn decide(&mut self, sketches: &SketchFile, work: &Work) -> anyhow::Result<Deduplicated> {
+    /// What an earlier collection has already.
+    fn elsewhere(&self, sketches: &SketchFile) -> anyhow::Result<Elsewhere> {
+        let mut found = Elsewhere::default();
+        let bits = sketches.bits();
+        // Nothing but the distance decides, so it must not be generous.
+        let radius = Dial::new(self.args.similarity, bits, Some(Verify::None))?.radius;
+        for path in &self.args.against {
+            found.find(sketches, path, self.signer.recipe(), radius, self.args.memory)?;
+        }
+        Ok(found)
+    }
+
+    fn decide(
+        &mut self,
+        sketches: &SketchFile,
+        elsewhere: &Elsewhere,
+        work: &Work,
+    ) -> anyhow::Result<Deduplicated> {
         let path = work.file("decisions");
         self.stage("decide", |run| {
             if let Some(decided) = work.resumed.then(|| Deduplicated::open(&path).ok()).flatten() {
                 return Ok((decided, true));
             }
-            let engine = Engine::new(sketches, run.dial, run.args.memory as usize, run.args.check)?;
+            let limits = Limits {
+                memory: run.args.memory as usize,
+                check: run.args.check,
+                left_out: elsewhere.ids.keys().copied().collect(),
+            };
+            let engine = Engine::new(sketches, run.dial, limits)?;
             let mut steps = Steps::new(run.global);
             let mut progress =
                 |stage: &'static str, done: usize, all: usize| steps.show(stage, done, all);
@@ -417,6 +454,7 @@ impl Run<'_> {
         sketches: &SketchFile,
         decisions: &[Decision],
         groups: &Groups,
+        elsewhere: &BTreeMap<u32, String>,
         spool: &Spool,
     ) -> anyhow::Result<()> {
         self.stage("write", |run| {
@@ -426,6 +464,7 @@ impl Run<'_> {
                 sketches,
                 decisions,
                 groups,
+                elsewhere,
                 mode: args.mode,
                 folder: output,
                 root: sources.root(),
@@ -477,7 +516,8 @@ impl Run<'_> {
             similarities[(decision.similarity * 100.0).floor() as usize] += 1;
             removed_bytes += sketches.facts()[row].text_bytes;
             let set = |row: usize| sketches.facts()[row].set_hash;
-            copies += u64::from(set(row) == set(decision.keeper as usize));
+            let here = decision.keeper != Decision::ELSEWHERE;
+            copies += u64::from(here && set(row) == set(decision.keeper as usize));
         }
         let sources = audit_sources(sketches, decisions);
         let mut sources: Vec<SourceReport> = (input.sources.iter().zip(sources))

@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, time::Instant};
 use lookalike::{
     Signer,
     dedup::{
-        Dedup, Dial,
+        Dedup, Dial, Limits,
         sketches::{Facts, SketchFile, SketchWriter, Sketches},
     },
     recipe::{Scratch, SketchSettings},
@@ -77,7 +77,10 @@ pub(crate) fn estimate(
     let signing = started.elapsed().as_secs_f64();
     let started = Instant::now();
     let sketches = SketchFile::open(&path)?;
-    let pairs = Dedup::new(&sketches, dial, memory as usize, None)?.forecast()?.pairs_expected;
+    let pairs =
+        Dedup::new(&sketches, dial, Limits { memory: memory as usize, ..Limits::default() })?
+            .forecast()?
+            .pairs_expected;
     let looking = started.elapsed().as_secs_f64();
     // Readers run ahead of what was signed: a file is as much larger as its text is.
     let factor = match (whole, sources.total_bytes()) {

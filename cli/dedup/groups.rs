@@ -13,7 +13,10 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub(crate) fn new(decisions: &[Decision]) -> Self {
-        let removed = || decisions.iter().enumerate().filter(|(row, d)| d.keeper as usize != *row);
+        let here = |(row, d): &(usize, &Decision)| {
+            d.keeper as usize != *row && d.keeper != Decision::ELSEWHERE
+        };
+        let removed = || decisions.iter().enumerate().filter(here);
         let mut keepers: Vec<u32> = removed().map(|(_, decision)| decision.keeper).collect();
         keepers.sort_unstable();
         keepers.dedup();

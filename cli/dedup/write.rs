@@ -1,7 +1,7 @@
 //! The last stage: the input is read again, and each record goes where it was decided that it goes.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs,
     io::{BufWriter, Write},
     path::{Path, PathBuf},
@@ -49,6 +49,8 @@ pub(crate) struct WriteStage<'a> {
     pub(crate) sketches: &'a SketchFile,
     pub(crate) decisions: &'a [Decision],
     pub(crate) groups: &'a Groups,
+    /// The ids of earlier documents that rows are alike.
+    pub(crate) elsewhere: &'a BTreeMap<u32, String>,
     pub(crate) mode: Mode,
     pub(crate) folder: &'a Path,
     /// Where input files are; what they are called below it they are called in the output.
@@ -282,10 +284,18 @@ impl WriteStage<'_> {
         self.decisions[row as usize].keeper == row
     }
 
+    /// The id of the document that is kept in place of another.
+    fn keeper_of(&self, row: u32) -> String {
+        match self.elsewhere.get(&row) {
+            Some(id) => id.clone(),
+            None => self.sketches.id(self.decisions[row as usize].keeper as usize).into_owned(),
+        }
+    }
+
     /// What is said of a document beside what its file says.
     fn said(&self, row: u32) -> Map<String, Value> {
         let Decision { keeper, distance, similarity } = self.decisions[row as usize];
-        let keeper_id = self.sketches.id(keeper as usize).into_owned();
+        let keeper_id = self.keeper_of(row);
         let similarity = rounded(similarity);
         let values = match self.mode {
             Mode::Annotate => vec![
@@ -303,8 +313,7 @@ impl WriteStage<'_> {
     /// The same as columns.
     fn with_columns(&self, rows: RecordBatch, chosen: &[u32]) -> anyhow::Result<RecordBatch> {
         let decisions = || chosen.iter().map(|&row| self.decisions[row as usize]);
-        let keepers: StringArray =
-            decisions().map(|d| Some(self.sketches.id(d.keeper as usize).into_owned())).collect();
+        let keepers: StringArray = chosen.iter().map(|&row| Some(self.keeper_of(row))).collect();
         let distances: UInt32Array = decisions().map(|d| Some(d.distance)).collect();
         let similarities: Float32Array = decisions().map(|d| Some(d.similarity)).collect();
         let mut columns: Vec<ArrayRef> =

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, signature::minhash::Bands, verify::Verify};
 
-/// The widest bands suffice for this; below it nearly every pair would be a candidate.
-const LEAST: f64 = 0.3;
+/// Below this nearly every pair would be a candidate.
+const LEAST: f64 = 0.1;
 /// Of pairs a little more similar than asked for, at least this share must have a key in common.
 const FOUND: f64 = 0.99;
 /// Pairs just above the threshold are the hardest to find and the most frequent: the mean over this stretch of
@@ -63,13 +63,13 @@ fn bands(similarity: f64, minima: usize) -> Bands {
     };
     // Longer bands need more of them: there is a point from which on that costs more than it saves.
     let most_rows = if similarity > 0.65 { 6 } else { 4 };
-    for rows in (2..=most_rows).rev() {
+    for rows in (1..=most_rows).rev() {
         let mut counts = 4..=minima / rows;
         if let Some(count) = counts.find(|&count| found(Bands { count, rows }) >= FOUND) {
             return Bands { count, rows };
         }
     }
-    Bands { count: minima / 2, rows: 2 }
+    Bands { count: minima, rows: 1 }
 }
 
 /// Where pairs of this similarity are expected, and some standard deviations more.
@@ -108,7 +108,8 @@ mod tests {
             assert!(dial.chance(similarity + 0.05, 256) > 0.96, "{dial:?}");
             assert!(dial.chance(1.0, 256) > 0.9999, "{dial:?}");
         }
-        assert!(Dial::new(0.1, 256, None).is_err());
+        assert!(Dial::new(0.05, 256, None).is_err());
+        assert!(Dial::new(0.2, 256, None).unwrap().chance(0.25, 256) > 0.9);
         assert!(Dial::new(1.0, 256, None).is_ok());
     }
 

@@ -1,5 +1,7 @@
 //! Entries: documents with the same features are one.
 
+use std::collections::HashSet;
+
 use rayon::prelude::*;
 
 use super::sketches::SketchFile;
@@ -23,11 +25,11 @@ pub(crate) struct Entries {
 pub(crate) const NONE: u32 = u32::MAX;
 
 impl Entries {
-    pub(crate) fn new(sketches: &SketchFile) -> Self {
+    pub(crate) fn new(sketches: &SketchFile, left_out: &HashSet<u32>) -> Self {
         let facts = sketches.facts();
         let preference = |row: u32| (facts[row as usize].preference, row);
         let mut by_set: Vec<(u64, u32)> = (0..facts.len() as u32)
-            .filter(|&row| facts[row as usize].signed == 1)
+            .filter(|row| facts[*row as usize].signed == 1 && !left_out.contains(row))
             .map(|row| (facts[row as usize].set_hash, row))
             .collect();
         by_set.par_sort_unstable();

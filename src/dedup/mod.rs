@@ -16,7 +16,7 @@ mod pairs;
 mod reduced;
 pub mod sketches;
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use rayon::prelude::*;
 
@@ -45,12 +45,18 @@ const SAMPLE_OF: usize = 64;
 /// What becomes of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
-    /// The row of the document that is kept in its place; its own if it is kept.
+    /// The row of the document that is kept in its place; its own if it is kept, [`ELSEWHERE`](Self::ELSEWHERE) if that is
+    /// no document of this collection.
     pub keeper: u32,
     /// How many bits their signatures differ in.
     pub distance: u32,
     /// How alike they are.
     pub similarity: f32,
+}
+
+impl Decision {
+    /// The keeper of a document that an earlier collection has.
+    pub const ELSEWHERE: u32 = u32::MAX;
 }
 
 /// Two documents that are alike.
@@ -99,6 +105,17 @@ pub struct Deduplicated {
 /// How far a run is: the stage, and so many of so many.
 pub type Progress<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
 
+/// Bounds of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// How many bytes may be used besides the mapped file.
+    pub memory: usize,
+    /// How many documents are compared with all others; if not said, up to 1,000.
+    pub check: Option<usize>,
+    /// The rows of documents that are left out: of them it is known already that they are not kept.
+    pub left_out: HashSet<u32>,
+}
+
 /// One run over a file of sketches.
 pub struct Dedup<'a> {
     sketches: &'a SketchFile,
@@ -111,22 +128,15 @@ pub struct Dedup<'a> {
 
 impl<'a> Dedup<'a> {
     /// Gets ready: finds copies, and the true near-duplicates of a sample.
-    ///
-    /// The sample has `check` documents; if not said, up to 1,000.
-    pub fn new(
-        sketches: &'a SketchFile,
-        dial: Dial,
-        memory: usize,
-        check: Option<usize>,
-    ) -> Result<Self> {
+    pub fn new(sketches: &'a SketchFile, dial: Dial, limits: Limits) -> Result<Self> {
         if sketches.len() > NONE as usize {
             return Err(Error::TooManyRows { rows: sketches.len() });
         }
-        let entries = Entries::new(sketches);
+        let entries = Entries::new(sketches, &limits.left_out);
         let usual = entries.len().div_ceil(SAMPLE_OF).clamp(SAMPLE / 20, SAMPLE);
-        let documents = check.unwrap_or(usual);
+        let documents = limits.check.unwrap_or(usual);
         let sample = Sample::new(sketches, &entries, dial.similarity, documents);
-        Ok(Dedup { sketches, entries, dial, memory, sample })
+        Ok(Dedup { sketches, entries, dial, memory: limits.memory, sample })
     }
 
     /// What the sample says of keys and signatures before any work is done.

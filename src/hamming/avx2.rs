@@ -3,8 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::{
-    Functions, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes, minima, shared,
-    sliced,
+    Functions, InOrder, Met, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes,
+    minima, shared, sliced,
 };
 
 /// Proof that this CPU has AVX2 and the bit instructions of its time; only `detect` makes one.

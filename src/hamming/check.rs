@@ -40,6 +40,38 @@ pub struct Pair {
     pub row: u32,
 }
 
+/// Rows of one word, in the order of a key that is some of their bits.
+#[derive(Debug, Clone, Copy)]
+pub struct InOrder<'a> {
+    /// The rows, and behind the last of them [`READ_PAST`] bytes that may be anything.
+    pub rows: &'a [u64],
+    /// The bits of the key.
+    pub key: u64,
+    /// How many bits may differ.
+    pub radius: u32,
+    /// Other keys: rows that have one of them in common are left out.
+    pub others: &'a [u64],
+}
+
+/// Two rows that are near each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Met {
+    /// The first row.
+    pub a: u32,
+    /// A later row.
+    pub b: u32,
+    /// How many bits differ.
+    pub distance: u32,
+}
+
+impl InOrder<'_> {
+    /// Whether rows that differ so have the key in common, and no other.
+    #[inline(always)]
+    fn takes(&self, differences: u64) -> bool {
+        differences & self.key == 0 && self.others.iter().all(|other| differences & other != 0)
+    }
+}
+
 impl Stretch {
     /// Where the vectors of so many lanes begin that have all its rows. They begin at multiples of their size: then they
     /// touch no line of the cache that has none of the rows.
@@ -72,6 +104,59 @@ pub(super) fn whole<L: Lanes>(
             let words: &L::Words = &cast_slice(&rows[at..at + L::COUNT])[0];
             let counts = query.xor(L::load(proof, words)).count_ones().totals();
             push(stretch, at, counts.at_most(asked.allowed) & asked.lanes(at), found);
+        }
+    }
+}
+
+/// Rows that are looked at before what was seen is looked at again.
+const LOOKED_AT: usize = 256;
+
+/// Rows of one word with the same key. Most keys have few rows: each row is compared with a vector of those behind it,
+/// whatever their keys, and with more if the last of them has its key still. Which rows are near and which keys go on is hard
+/// to guess, so there is no branch for it: such rows are noted.
+#[inline(always)]
+pub(super) fn in_order<L: Lanes>(proof: L::Proof, task: InOrder<'_>, found: &mut Vec<Met>) {
+    let rows = task.rows;
+    let len = rows.len().saturating_sub(READ_PAST / 8);
+    let near = |word: u64, behind: &[u64]| {
+        let words: &L::Words = &cast_slice(behind)[0];
+        let differences = L::splat(proof, word).xor(L::load(proof, words));
+        differences.count_ones().totals().at_most(task.radius)
+    };
+    let same_key = |a: u64, b: u64| (a ^ b) & task.key == 0;
+    let mut push = |a: usize, at: usize, mut near: u64| {
+        while near != 0 {
+            let b = at + near.trailing_zeros() as usize;
+            let differences = rows[a] ^ rows[b];
+            if b < len && task.takes(differences) {
+                let distance = differences.count_ones();
+                found.push(Met { a: a as u32, b: b as u32, distance });
+            }
+            near &= near - 1;
+        }
+    };
+    let (mut noted, mut longer) = ([(0, 0); LOOKED_AT], [0; LOOKED_AT]);
+    for start in (0..len).step_by(LOOKED_AT) {
+        let end = (start + LOOKED_AT).min(len);
+        let (mut some, mut more) = (0, 0);
+        for (i, rows) in rows[start..end + L::COUNT].windows(1 + L::COUNT).enumerate() {
+            let near = near(rows[0], &rows[1..]);
+            (noted[some % LOOKED_AT], longer[more % LOOKED_AT]) =
+                ((i as u32, near as u32), i as u32);
+            some += usize::from(near != 0);
+            more += usize::from(same_key(rows[0], rows[L::COUNT]));
+        }
+        for &(i, near) in &noted[..some] {
+            let a = start + i as usize;
+            push(a, a + 1, near.into());
+        }
+        for &i in &longer[..more] {
+            let a = start + i as usize;
+            let mut at = a + 1 + L::COUNT;
+            while at < len && same_key(rows[a], rows[at - 1]) {
+                push(a, at, near(rows[a], &rows[at..at + L::COUNT]));
+                at += L::COUNT;
+            }
         }
     }
 }

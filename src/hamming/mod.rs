@@ -26,7 +26,7 @@ use std::{fmt, sync::OnceLock};
 
 use crate::{Error, Result};
 
-pub use check::{Near, Pair, READ_PAST, Stretch};
+pub use check::{InOrder, Met, Near, Pair, READ_PAST, Stretch};
 pub use minima::Functions;
 pub(crate) use minima::mix32;
 pub use sliced::Match;
@@ -46,6 +46,7 @@ trait Level: Copy {
     fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>);
     fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>);
     fn check_pairs(self, task: PairTask<'_>);
+    fn check_in_order(self, task: InOrder<'_>, found: &mut Vec<Met>);
     fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]);
     fn bits_of_minima(self, minima: &[u32], words: &mut [u64]);
     fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize>;
@@ -144,6 +145,15 @@ macro_rules! compile_level {
                 }
                 // SAFETY: whoever has the level has the features.
                 unsafe { run(self, task) }
+            }
+
+            fn check_in_order(self, task: InOrder<'_>, found: &mut Vec<Met>) {
+                #[target_feature(enable = $features)]
+                fn run(level: $level, task: InOrder<'_>, found: &mut Vec<Met>) {
+                    check::in_order::<$lanes>(level, task, found);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, task, found) }
             }
 
             fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]) {
@@ -309,6 +319,11 @@ impl Kernel {
     ) {
         let task = PairTask { pairs, queries, rows, stride, radius, found };
         chosen!(self, level => level.check_pairs(task));
+    }
+
+    /// The rows that are near each other and have the same key, added to `found`.
+    pub fn check_in_order(self, task: InOrder<'_>, found: &mut Vec<Met>) {
+        chosen!(self, level => level.check_in_order(task, found));
     }
 }
 

@@ -2,7 +2,8 @@
 //! are tested against them.
 
 use super::{
-    Functions, Level, Near, PairTask, Stretch, check, lanes::Lanes, minima, shared, sliced,
+    Functions, InOrder, Level, Met, Near, PairTask, Stretch, check, lanes::Lanes, minima, shared,
+    sliced,
 };
 
 /// No proof needed: every CPU has words.
@@ -42,6 +43,10 @@ impl Level for Scalar {
 
     fn check_pairs(self, task: PairTask<'_>) {
         check::pairs::<u64>(self, task);
+    }
+
+    fn check_in_order(self, task: InOrder<'_>, found: &mut Vec<Met>) {
+        check::in_order::<u64>(self, task, found);
     }
 
     fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]) {

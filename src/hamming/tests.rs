@@ -223,3 +223,36 @@ fn every_level_checks_the_same_pairs() {
         }
     }
 }
+
+#[test]
+fn every_level_finds_the_same_rows_in_order() {
+    // Some keys have many rows, most have few.
+    let key = 0xfff0 << 48;
+    let mut sorted = words(8, 1000);
+    (0..1000).for_each(|i| match i % 4 {
+        0 => sorted[i] &= !0 >> 7,
+        1 => sorted[i] = sorted[i / 2] ^ 1 << (i % 64),
+        _ => {}
+    });
+    sorted.sort_by_key(|word| word & key);
+    let (radius, others) = (16, [0xff, 0xff00]);
+    let met = |a: usize, b: usize| {
+        let differences = sorted[a] ^ sorted[b];
+        let distance = differences.count_ones();
+        let is_new = others.iter().all(|other| differences & other != 0);
+        let takes = differences & key == 0 && distance <= radius && is_new;
+        takes.then_some((a as u32, b as u32, distance))
+    };
+    let pairs = (0..1000).flat_map(|a| (a + 1..1000).map(move |b| (a, b)));
+    let near: Vec<_> = pairs.filter_map(|(a, b)| met(a, b)).collect();
+    assert!(near.len() > 5, "{}", near.len());
+    let rows = [&sorted[..], &[sorted[999]; READ_PAST / 8]].concat();
+    for kernel in Kernel::available() {
+        let mut found = Vec::new();
+        kernel.check_in_order(InOrder { rows: &rows, key, radius, others: &others }, &mut found);
+        let mut found: Vec<_> = found.iter().map(|met| (met.a, met.b, met.distance)).collect();
+        found.sort_unstable();
+        assert_eq!(found, near, "{kernel:?}");
+        kernel.check_in_order(InOrder { rows: &[], key, radius, others: &[] }, &mut Vec::new());
+    }
+}

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::{partition::Cell, rows::Rows};
+use super::{
+    partition::Cell,
+    rows::{Keys, Rows},
+};
 use crate::hamming::{READ_PAST, prefetch};
 
 /// Rows sorted by slot. A slot is a key, or if two sides are joined, a key and a side.
@@ -41,11 +44,36 @@ impl<'a> View<'a> {
 const AHEAD: usize = 16;
 
 impl Block {
-    /// Takes the rows of a part, by the `low` last bits of their keys.
-    pub(super) fn fill(&mut self, rows: &Rows<'_>, cells: &[Cell], low: u32, sided: bool) {
+    /// Takes the rows of a part, by the `low` last bits of their keys. Keys of rows of one word need not be those that the
+    /// cells have.
+    pub(super) fn fill(
+        &mut self,
+        rows: &Rows<'_>,
+        cells: &[Cell],
+        keys: &Keys,
+        low: u32,
+        sided: bool,
+    ) {
+        match *keys {
+            Keys::Stretches(bits) => {
+                self.fill_by(rows, cells, |cell| bits.take(cell[0]), low, sided)
+            }
+            _ => self.fill_by(rows, cells, |cell| cell[1] >> 32, low, sided),
+        }
+    }
+
+    #[inline(always)]
+    fn fill_by(
+        &mut self,
+        rows: &Rows<'_>,
+        cells: &[Cell],
+        key: impl Fn(&Cell) -> u64,
+        low: u32,
+        sided: bool,
+    ) {
         let mask = (1_u64 << low) - 1;
         let number = |i: usize| cells[i][1] as u32;
-        let key = |i: usize| (cells[i][1] >> 32 & mask) as usize;
+        let key = |i: usize| (key(&cells[i]) & mask) as usize;
         self.sided = sided;
         let slots = 1 << (low + u32::from(sided));
         match (rows.stride(), sided) {
@@ -81,6 +109,7 @@ impl Block {
         self.offsets.resize(slots + 1, 0);
         self.numbers.resize(len, 0);
         self.words.resize(len * stride + READ_PAST / 8, 0);
+        let (numbers, row_words) = (&mut self.numbers[..], &mut self.words[..]);
         let ends = &mut self.offsets[1..];
         (0..len).for_each(|i| ends[slot(i)] += 1);
         // Each end begins as the start of its rows and moves on with every row that is placed.
@@ -93,10 +122,10 @@ impl Block {
             let end = &mut ends[slot(i)];
             let at = *end as usize;
             *end += 1;
-            self.numbers[at] = number(i);
+            numbers[at] = number(i);
             match stride {
-                1 => self.words[at] = words(i)[0],
-                _ => self.words[at * stride..][..stride].copy_from_slice(words(i)),
+                1 => row_words[at] = words(i)[0],
+                _ => row_words[at * stride..][..stride].copy_from_slice(words(i)),
             }
         }
     }
@@ -137,6 +166,19 @@ impl Block {
     #[inline(always)]
     pub(super) fn bucket(&self, slot: usize) -> Range<usize> {
         self.offsets[slot] as usize..self.offsets[slot + 1] as usize
+    }
+
+    /// Where the rows of some slots are, how many pairs these are, and how many the largest has.
+    pub(super) fn pairs(&self, slots: Range<usize>) -> (Range<usize>, u64, u64) {
+        let offsets = &self.offsets[slots.start..=slots.end];
+        let (mut all, mut most) = (0, 0);
+        for (start, end) in offsets.iter().zip(&offsets[1..]) {
+            let len = u64::from(end - start);
+            let pairs = len * len.saturating_sub(1) / 2;
+            all += pairs;
+            most = pairs.max(most);
+        }
+        (offsets[0] as usize..offsets[slots.len()] as usize, all, most)
     }
 
     /// The rows of a key: all of them, or those of each side.

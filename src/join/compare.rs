@@ -19,7 +19,7 @@ use super::{
     spread::Spread,
 };
 use crate::{
-    hamming::{self, Batch, Kernel, Near, Stretch, Workspace},
+    hamming::{self, Batch, InOrder, Kernel, Met, Near, READ_PAST, Stretch, Workspace},
     probe,
 };
 
@@ -58,8 +58,10 @@ const DEEPEST: usize = 5;
 const WAITING: usize = 1 << 14;
 /// Rows at a time for the kernel of the scan.
 const TILE: usize = 256;
+/// Pairs whose copies are on their way while one is handed in.
+const AHEAD: usize = 8;
 /// Larger blocks are shared among threads.
-const SHARED: usize = 1 << 15;
+const SHARED: usize = 1 << 16;
 
 /// One thread's part of the comparing.
 pub(super) struct Comparer<'a> {
@@ -70,6 +72,7 @@ pub(super) struct Comparer<'a> {
     earlier: Option<Vec<u64>>,
     stretches: Vec<Stretch>,
     near: Vec<Near>,
+    met: Vec<Met>,
     waiting: Vec<hamming::Pair>,
     found: Vec<(u32, u32)>,
     pairs: Vec<Pair>,
@@ -108,6 +111,7 @@ impl<'a> Comparer<'a> {
             earlier,
             stretches: Vec::new(),
             near: Vec::new(),
+            met: Vec::new(),
             waiting: Vec::new(),
             found: Vec::new(),
             pairs: Vec::new(),
@@ -134,6 +138,9 @@ impl<'a> Comparer<'a> {
     }
 
     fn within_keys(&mut self, block: &Block, keys: Range<usize>, flips: &[u32]) {
+        if flips.len() == 1 && self.in_order(block, keys.clone()) {
+            return self.hand_in();
+        }
         for key in keys.filter(|&key| flips.len() == 1 || !block.is_empty(key)) {
             let [left, right] = block.sides(key);
             match block.sided {
@@ -148,6 +155,33 @@ impl<'a> Comparer<'a> {
             }
         }
         self.finish(block, block);
+    }
+
+    /// Compares rows that have the same key all at once, if no key has very many, and rows and masks are that simple.
+    fn in_order(&mut self, block: &Block, keys: Range<usize>) -> bool {
+        let key = self.sorted_by.last().and_then(|(masks, now)| masks[*now].word());
+        let (Some(key), Some(others), false) = (key, &self.earlier, block.sided) else {
+            return false;
+        };
+        let (rows, pairs, most) = block.pairs(keys);
+        if most > self.context.limits.pairs {
+            return false;
+        }
+        self.compared += pairs;
+        let words = &block.words()[rows.start..rows.end + READ_PAST / 8];
+        let task = InOrder { rows: words, key, radius: self.context.radius, others };
+        self.context.kernel.check_in_order(task, &mut self.met);
+        let numbers = block.view(rows).numbers;
+        let pair = |met: &Met| (numbers[met.a as usize], numbers[met.b as usize]);
+        for (i, met) in self.met.iter().enumerate() {
+            if let Some(next) = self.met.get(i + AHEAD) {
+                self.context.output.prefetch(pair(next));
+            }
+            self.context.output.expand(pair(met), met.distance, &mut self.pairs);
+            self.context.output.take_if_many(&mut self.pairs);
+        }
+        self.met.clear();
+        true
     }
 
     /// Compares rows of two blocks.

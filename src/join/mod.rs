@@ -33,13 +33,14 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64},
 };
 
+use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use self::{
     block::{Block, View},
     compare::{Comparer, Context, Limits},
     output::{Output, copied_pairs},
-    partition::{CELL_BYTES, Group, Partition, part_bits},
+    partition::{CELL_BYTES, Group, Partition, Room, part_bits},
     plan::{Mask, Plan, Task},
     rows::{Keys, Rows},
     spread::Spread,
@@ -51,7 +52,8 @@ use crate::{
 };
 
 /// Two rows that are near each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
 pub struct Pair {
     /// The earlier row; of two matrices, the row of the first.
     pub a: u32,
@@ -188,7 +190,8 @@ impl<'a> Join<'a> {
     fn run(mut self, each: impl FnMut(&[Pair]) -> Result<()>) -> Result<Joined> {
         self.check_expected()?;
         self.check_memory()?;
-        self.rows.find_copies(self.cells())?;
+        let mut room = Room::default();
+        self.rows.find_copies(self.cells(), &mut room)?;
         self.check_memory()?;
         let most = self.settings.most_pairs;
         let copied = if self.rows.is_cross() { 0 } else { copied_pairs(&self.rows) };
@@ -207,7 +210,7 @@ impl<'a> Join<'a> {
             lossy: AtomicBool::new(false),
         };
         context.output.add_copies();
-        let bytes = self.sort_and_compare(plan.masks.into(), &context)?;
+        let bytes = self.sort_and_compare(plan.masks.into(), &context, &mut room)?;
         let again = if context.lossy.into_inner() { RECALL_AGAIN } else { 1.0 };
         Ok(Joined {
             pairs: context.output.finish(each)?,
@@ -310,34 +313,79 @@ impl<'a> Join<'a> {
     }
 
     /// Sorts the rows by each mask and compares those that meet. Says how much memory that took.
-    fn sort_and_compare(&self, masks: Arc<[Mask]>, context: &Context<'_>) -> Result<u64> {
-        let mut most = 0;
-        for (number, mask) in masks.iter().enumerate() {
-            let comparer = || Comparer::new(context, vec![(masks.clone(), number)]);
-            let keys = Keys::Bits(mask.layout.fields());
-            let width = mask.layout.width();
-            let parts = part_bits(self.rows.len(), width, self.cells());
-            let partition = Partition::new(&self.rows, keys, width, parts, self.cells());
-            let groups = partition.groups(self.cells(), CELL_BYTES);
-            let bytes = match mask.errors == 0 && !partition.has_pieces(&groups) {
-                true => self.equal(&partition, &groups, comparer)?,
-                false => self.near(&partition, Some(mask.errors), comparer)?,
-            };
-            most = most.max(bytes);
-        }
+    fn sort_and_compare(
+        &self,
+        masks: Arc<[Mask]>,
+        context: &Context<'_>,
+        room: &mut Room,
+    ) -> Result<u64> {
         if masks.is_empty() {
-            most = self.scan(context)?;
+            return self.scan(context, room);
+        }
+        let (mut first, mut most) = (0, 0);
+        while first < masks.len() {
+            let (run, parts) = self.run_of_masks(&masks[first..]);
+            let run = first..first + run;
+            first = run.end;
+            let comparer = |mask: usize| Comparer::new(context, vec![(masks.clone(), mask)]);
+            let partition = self.partition(&masks[run.start], parts);
+            let groups = partition.groups(self.cells(), CELL_BYTES);
+            if masks[run.start].errors == 0 && !partition.has_pieces(&groups) {
+                let compare_by = |mask: usize| {
+                    let low = masks[mask].layout.width() - parts;
+                    (self.keys(&masks[mask]), low, comparer(mask))
+                };
+                let comparers = || run.clone().map(compare_by).collect();
+                most = most.max(self.equal(&partition, &groups, comparers, room)?);
+                continue;
+            }
+            for mask in run {
+                let (partition, errors) = (self.partition(&masks[mask], parts), masks[mask].errors);
+                let bytes = self.near(&partition, Some(errors), || comparer(mask), room)?;
+                most = most.max(bytes);
+            }
         }
         Ok(most)
     }
 
+    /// How many masks the rows need to be read for only once, and how many leading bits tell the part. The keys of such
+    /// masks begin with the same bits.
+    fn run_of_masks(&self, masks: &[Mask]) -> (usize, u32) {
+        let parts = |mask: &Mask| {
+            let width = mask.layout.width();
+            part_bits(self.rows.len(), width, self.cells())
+        };
+        let (mut run, mut shared) = (1, parts(&masks[0]));
+        let is_simple =
+            |mask: &Mask| mask.errors == 0 && matches!(self.keys(mask), Keys::Stretches(_));
+        for mask in masks[1..].iter().take_while(|mask| is_simple(&masks[0]) && is_simple(mask)) {
+            let both = masks[0].layout.positions().zip(mask.layout.positions());
+            let same = both.take_while(|(a, b)| a == b).count() as u32;
+            // Parts may be a little larger than they should be.
+            if same + 2 < shared {
+                break;
+            }
+            (run, shared) = (run + 1, shared.min(same));
+        }
+        (run, shared)
+    }
+
+    fn keys(&self, mask: &Mask) -> Keys {
+        Keys::new(&mask.layout, self.rows.stride())
+    }
+
+    fn partition(&self, mask: &Mask, parts: u32) -> Partition<'_> {
+        let width = mask.layout.width();
+        Partition::new(&self.rows, self.keys(mask), width, parts, self.cells())
+    }
+
     /// Every row with every other, in chunks that fit into the memory.
-    fn scan(&self, context: &Context<'_>) -> Result<u64> {
+    fn scan(&self, context: &Context<'_>, room: &mut Room) -> Result<u64> {
         let fitting = self.cells() / 16 / self.row_bytes();
         let size = (fitting as usize).clamp(1, 1 << 18).max(self.rows.len().div_ceil(1 << 12));
         let width = self.rows.len().div_ceil(size).max(1).next_power_of_two().ilog2();
         let partition = Partition::new(&self.rows, Keys::Chunk(size), width, width, self.cells());
-        self.near(&partition, None, || Comparer::new(context, Vec::new()))
+        self.near(&partition, None, || Comparer::new(context, Vec::new()), room)
     }
 
     /// What a row takes while it is sorted and compared with those of other parts.
@@ -345,23 +393,26 @@ impl<'a> Join<'a> {
         CELL_BYTES + 8 + 8 * self.rows.stride() as u64
     }
 
-    /// Rows with the same key: each part is compared by itself.
+    /// Rows with the same key, for each of some masks: each part is compared by itself.
     fn equal<'c>(
         &self,
         partition: &Partition<'_>,
         groups: &[Group],
-        comparer: impl Fn() -> Comparer<'c> + Sync,
+        comparers: impl Fn() -> Vec<(Keys, u32, Comparer<'c>)> + Sync,
+        room: &mut Room,
     ) -> Result<u64> {
         let mut most = 0;
         for group in groups {
-            let mut loaded = partition.load(group)?;
+            let mut loaded = partition.load(group, room)?;
             most = most.max(loaded.bytes());
             let parts = loaded.split().into_par_iter();
             parts.for_each_init(
-                || (Block::default(), comparer()),
-                |(block, comparer), (_, cells)| {
-                    block.fill(&self.rows, cells, partition.low_bits(), self.rows.is_cross());
-                    comparer.within(block, &[0]);
+                || (Block::default(), comparers()),
+                |(block, comparers), (_, cells)| {
+                    for (keys, low, comparer) in comparers {
+                        block.fill(&self.rows, cells, keys, *low, self.rows.is_cross());
+                        comparer.within(block, &[0]);
+                    }
                 },
             );
         }
@@ -374,6 +425,7 @@ impl<'a> Join<'a> {
         partition: &Partition<'_>,
         errors: Option<u32>,
         comparer: impl Fn() -> Comparer<'c> + Sync,
+        room: &mut Room,
     ) -> Result<u64> {
         let low = partition.low_bits();
         let flips = |errors| if low == 0 { vec![0] } else { probe::within(low, errors) };
@@ -386,14 +438,14 @@ impl<'a> Join<'a> {
         let groups = partition.groups(self.cells() / 2, self.row_bytes());
         let mut most = 0;
         for (i, group) in groups.iter().enumerate() {
-            let left = self.blocks(partition, group)?;
+            let left = self.blocks(partition, group, room)?;
             most = most.max(bytes_of(&left));
             compare_blocks(&left, None, flips_of, &comparer);
             for other in &groups[i + 1..] {
                 let mut parts =
                     group.parts.clone().flat_map(|a| other.parts.clone().map(move |b| (a, b)));
                 if parts.any(|(a, b)| flips_of(a, b).is_some()) {
-                    let right = self.blocks(partition, other)?;
+                    let right = self.blocks(partition, other, room)?;
                     most = most.max(bytes_of(&left) + bytes_of(&right));
                     compare_blocks(&left, Some(&right), flips_of, &comparer);
                 }
@@ -403,12 +455,18 @@ impl<'a> Join<'a> {
     }
 
     /// The parts of a group, each sorted.
-    fn blocks(&self, partition: &Partition<'_>, group: &Group) -> Result<Vec<Part>> {
-        let mut loaded = partition.load(group)?;
+    fn blocks(
+        &self,
+        partition: &Partition<'_>,
+        group: &Group,
+        room: &mut Room,
+    ) -> Result<Vec<Part>> {
+        let mut loaded = partition.load(group, room)?;
         let parts = loaded.split().into_par_iter().filter(|(_, cells)| !cells.is_empty());
         let sorted = parts.map(|(part, cells)| {
             let mut block = Block::default();
-            block.fill(&self.rows, cells, partition.low_bits(), self.rows.is_cross());
+            let (keys, low) = (partition.keys(), partition.low_bits());
+            block.fill(&self.rows, cells, keys, low, self.rows.is_cross());
             (part, block)
         });
         Ok(sorted.collect())

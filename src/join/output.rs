@@ -1,15 +1,15 @@
 //! Pairs of documents in order: by the first row, then by the second. What does not fit into memory is sorted on disk.
 
 use std::{
-    collections::BinaryHeap,
     fs::File,
-    io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write},
+    io::{Read, Seek, Write},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
+use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 
 use super::{Pair, rows::Rows};
@@ -25,9 +25,16 @@ pub(super) struct Output<'a> {
     sorter: Mutex<Sorter>,
 }
 
-/// Pairs on their way into order.
+/// Pairs on their way into order: in parts, by their first row, each a chain of blocks.
 struct Sorter {
-    pairs: Vec<Pair>,
+    /// The pairs of a part as numbers in their order.
+    pairs: Vec<u64>,
+    /// Where the next pair of each part goes, unless its block is full: a multiple of the size of blocks.
+    ends: Vec<usize>,
+    /// Where the block before each block ends; 0 if there is none.
+    before: Vec<usize>,
+    /// How many bits of the first row do not tell the part.
+    low: u32,
     /// How many pairs are held in memory.
     room: usize,
     /// Sorted pairs.
@@ -37,13 +44,19 @@ struct Sorter {
 
 /// Pairs that are handed out at a time, and read from a file.
 const BATCH: usize = 1 << 14;
-const PAIR_BYTES: usize = 12;
+/// Pairs of a block.
+const BLOCK: usize = 1 << 8;
+/// No more parts than these, twice: more places to write to at once are slow. With them a row's other bits are 19 at most.
+const MOST_PART_BITS: u32 = 12;
+/// Parts that are sorted at a time, by all threads.
+const PARTS: usize = 1 << 6;
+/// The bits of a distance, of at most 4096, and of a row.
+const DISTANCE_BITS: u32 = 13;
+const ROW_BITS: u32 = 32;
 
 impl<'a> Output<'a> {
     pub(super) fn new(rows: &'a Rows<'a>, most: u64, memory: u64) -> Self {
-        // A vector that grows is there twice.
-        let room = (memory / 3 / PAIR_BYTES as u64).max(BATCH as u64) as usize;
-        let sorter = Sorter { pairs: Vec::new(), room, runs: Vec::new(), error: None };
+        let sorter = Sorter::new(rows.len(), memory);
         let (pairs, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         Output { rows, most, pairs, stopped, sorter: Mutex::new(sorter) }
     }
@@ -51,6 +64,13 @@ impl<'a> Output<'a> {
     /// Whether nothing more is wanted: there are too many pairs, or the disk is full.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// These two will be expanded.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, (x, y): (u32, u32)) {
+        self.rows.copies.prefetch(x);
+        self.rows.copies.prefetch(y);
     }
 
     /// The pairs of all documents that have these two signatures.
@@ -132,7 +152,7 @@ impl<'a> Output<'a> {
             sorter.error = Some(error);
             self.stopped.store(true, Ordering::Relaxed);
         }
-        sorter.pairs.append(pairs);
+        pairs.drain(..).for_each(|pair| sorter.push(pair));
     }
 
     /// Hands all pairs out in their order, and says how many there are.
@@ -146,8 +166,7 @@ impl<'a> Output<'a> {
             return Err(Error::TooManyPairs { pairs, most: self.most });
         }
         if sorter.runs.is_empty() {
-            sorter.pairs.par_sort_unstable_by_key(Pair::order);
-            sorter.pairs.chunks(BATCH).try_for_each(each)?;
+            sorter.sorted(|part| part.chunks(BATCH).try_for_each(&mut each))?;
         } else {
             sorter.spill().map_err(spilling)?;
             merge(sorter.runs, &mut each)?;
@@ -166,17 +185,66 @@ fn spilling(error: std::io::Error) -> Error {
 }
 
 impl Sorter {
+    fn new(rows: usize, memory: u64) -> Self {
+        // Parts that are sorted in the cache, but not too many, and rows that leave room for the rest of a pair.
+        let low = rows.max(1).ilog2().saturating_sub(MOST_PART_BITS).max(12);
+        let parts = (rows >> low) + 1;
+        // A vector that grows is there twice.
+        let room = (memory / 3 / 8).max((BATCH + 2 * BLOCK * parts) as u64) as usize;
+        let (pairs, ends) = (Vec::new(), vec![0; parts]);
+        Sorter { pairs, ends, before: Vec::new(), low, room, runs: Vec::new(), error: None }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, pair: Pair) {
+        let end = &mut self.ends[(pair.a >> self.low) as usize];
+        if end.is_multiple_of(BLOCK) {
+            self.before.push(*end);
+            *end = self.pairs.len();
+            self.pairs.resize(*end + BLOCK, 0);
+        }
+        let rest = pair.a & ((1 << self.low) - 1);
+        let row_and_distance = u64::from(pair.b) << DISTANCE_BITS | u64::from(pair.distance);
+        self.pairs[*end] = u64::from(rest) << (ROW_BITS + DISTANCE_BITS) | row_and_distance;
+        *end += 1;
+    }
+
+    /// The pairs of a part in their order.
+    fn part(&self, part: usize) -> Vec<Pair> {
+        let (mut pairs, mut end) = (Vec::new(), self.ends[part]);
+        while end > 0 {
+            let block = (end - 1) / BLOCK;
+            pairs.extend_from_slice(&self.pairs[block * BLOCK..end]);
+            end = self.before[block];
+        }
+        pairs.sort_unstable();
+        let pair = |packed: u64| Pair {
+            a: ((part as u64) << self.low | packed >> (ROW_BITS + DISTANCE_BITS)) as u32,
+            b: (packed >> DISTANCE_BITS) as u32,
+            distance: packed as u32 & ((1 << DISTANCE_BITS) - 1),
+        };
+        pairs.into_iter().map(pair).collect()
+    }
+
+    /// All of them in their order.
+    fn sorted<E>(&self, mut each: impl FnMut(&[Pair]) -> Result<(), E>) -> Result<(), E> {
+        for start in (0..self.ends.len()).step_by(PARTS) {
+            let some = start..(start + PARTS).min(self.ends.len());
+            let parts: Vec<Vec<Pair>> = some.into_par_iter().map(|part| self.part(part)).collect();
+            parts.iter().try_for_each(|part| each(part))?;
+        }
+        Ok(())
+    }
+
     /// Moves the pairs into a file of their own, which goes away by itself.
     fn spill(&mut self) -> std::io::Result<()> {
-        self.pairs.par_sort_unstable_by_key(Pair::order);
-        let mut file = BufWriter::new(tempfile::tempfile()?);
-        for pair in &self.pairs {
-            file.write_all(&pair.to_bytes())?;
-        }
-        let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let mut file = tempfile::tempfile()?;
+        self.sorted(|part| file.write_all(cast_slice(part)))?;
         file.rewind()?;
         self.runs.push(file);
         self.pairs.clear();
+        self.before.clear();
+        self.ends.fill(0);
         Ok(())
     }
 }
@@ -185,49 +253,48 @@ impl Pair {
     fn order(&self) -> u64 {
         u64::from(self.a) << 32 | u64::from(self.b)
     }
+}
 
-    fn to_bytes(self) -> [u8; PAIR_BYTES] {
-        let mut bytes = [0; PAIR_BYTES];
-        let numbers = [self.a, self.b, self.distance].map(u32::to_le_bytes);
-        bytes.copy_from_slice(numbers.as_flattened());
-        bytes
+/// A file of sorted pairs: how many are left in it, and the next that were read.
+struct Run {
+    file: File,
+    left: usize,
+    pairs: Vec<Pair>,
+}
+
+impl Run {
+    fn new(file: File) -> std::io::Result<Self> {
+        let left = file.metadata()?.len() as usize / size_of::<Pair>();
+        Ok(Run { file, left, pairs: Vec::new() })
     }
 
-    fn from_bytes(bytes: [u8; PAIR_BYTES]) -> Self {
-        let (numbers, _) = bytes.as_chunks::<4>();
-        let number = |i: usize| u32::from_le_bytes(numbers[i]);
-        Pair { a: number(0), b: number(1), distance: number(2) }
+    fn read(&mut self) -> std::io::Result<()> {
+        let held = self.pairs.len();
+        let more = (BATCH - held).min(self.left);
+        self.left -= more;
+        self.pairs.resize(held + more, Pair::zeroed());
+        self.file.read_exact(cast_slice_mut(&mut self.pairs[held..]))
     }
 }
 
-/// The next pair of each run, the first of them on top.
-fn merge(runs: Vec<File>, each: &mut impl FnMut(&[Pair]) -> Result<()>) -> Result<()> {
-    use std::cmp::Reverse;
-    let mut runs: Vec<_> = runs.into_iter().map(BufReader::new).collect();
-    let mut next = BinaryHeap::new();
-    for (number, run) in runs.iter_mut().enumerate() {
-        let pair = read(run).map_err(spilling)?;
-        next.extend(pair.map(|pair| Reverse((pair.order(), pair.distance, number))));
-    }
-    let mut batch = Vec::with_capacity(BATCH);
-    while let Some(Reverse((order, distance, number))) = next.pop() {
-        batch.push(Pair { a: (order >> 32) as u32, b: order as u32, distance });
-        let pair = read(&mut runs[number]).map_err(spilling)?;
-        next.extend(pair.map(|pair| Reverse((pair.order(), pair.distance, number))));
-        if batch.len() == BATCH {
-            each(&batch)?;
-            batch.clear();
+/// Takes of all runs what comes before the last pair that is held of each of them.
+fn merge(files: Vec<File>, each: &mut impl FnMut(&[Pair]) -> Result<()>) -> Result<()> {
+    let runs = files.into_iter().map(Run::new);
+    let mut runs: Vec<Run> = runs.collect::<std::io::Result<_>>().map_err(spilling)?;
+    let mut batch = Vec::new();
+    loop {
+        runs.iter_mut().try_for_each(Run::read).map_err(spilling)?;
+        runs.retain(|run| !run.pairs.is_empty());
+        let Some(end) = runs.iter().map(|run| run.pairs[run.pairs.len() - 1].order()).min() else {
+            return Ok(());
+        };
+        for run in &mut runs {
+            let taken = run.pairs.partition_point(|pair| pair.order() <= end);
+            batch.extend(run.pairs.drain(..taken));
         }
-    }
-    if batch.is_empty() { Ok(()) } else { each(&batch) }
-}
-
-/// The next pair of a run, or nothing at its end.
-fn read(run: &mut impl Read) -> std::io::Result<Option<Pair>> {
-    let mut bytes = [0; PAIR_BYTES];
-    match run.read_exact(&mut bytes) {
-        Ok(()) => Ok(Some(Pair::from_bytes(bytes))),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
+        // It sees the stretches that are in order already.
+        batch.sort_by_key(Pair::order);
+        batch.chunks(BATCH).try_for_each(&mut *each)?;
+        batch.clear();
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::rows::{Keys, Rows};
+use super::rows::{Keys, Rows, hash};
 use crate::{
     Result,
     mapped::CellsMut,
@@ -21,8 +21,27 @@ const MOST_ROW_BYTES: u64 = 128;
 /// Rows of a part that stay in the second level of the cache while they are sorted and compared.
 const PART_ROWS: usize = 1 << 14;
 /// More places to write to at once are slow.
-const MOST_PART_BITS: u32 = 12;
+const MOST_PART_BITS: u32 = 11;
 
+/// Runs an expression with what takes the key of a row, compiled for each kind of keys.
+macro_rules! by_key {
+    ($keys:expr, $key:ident => $run:expr) => {
+        match *$keys {
+            Keys::Stretches(bits) => {
+                let $key = move |_: usize, row: &[u64]| bits.take(row[0]) as u32;
+                $run
+            }
+            Keys::Hash(width) => {
+                let $key = move |_: usize, row: &[u64]| hash(row, width);
+                $run
+            }
+            ref keys => {
+                let $key = |number: usize, row: &[u64]| keys.of(number, row);
+                $run
+            }
+        }
+    };
+}
 /// How the distinct rows are spread over parts: by the leading bits of their keys.
 pub(super) struct Partition<'a> {
     rows: &'a Rows<'a>,
@@ -67,13 +86,17 @@ impl<'a> Partition<'a> {
             .collect();
         let count = |chunk: &Range<usize>| {
             let mut counts = vec![0; 1 << parts];
-            rows.for_each(chunk.clone(), |number, row| {
-                counts[(keys.of(number, row) >> low) as usize] += 1;
-            });
+            by_key!(&keys, key => rows.for_each(chunk.clone(), |number, row| {
+                counts[(key(number, row) >> low) as usize] += 1;
+            }));
             counts
         };
         let counts = chunks.par_iter().map(count).collect();
         Partition { rows, keys, low, chunks, counts }
+    }
+
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     pub(super) fn low_bits(&self) -> u32 {
@@ -130,35 +153,59 @@ impl<'a> Partition<'a> {
     }
 
     /// Reads all rows once, and keeps those of a group.
-    pub(super) fn load(&self, Group { parts, chunks }: &Group) -> Result<Loaded> {
+    pub(super) fn load<'r>(
+        &self,
+        Group { parts, chunks }: &Group,
+        room: &'r mut Room,
+    ) -> Result<Loaded<'r>> {
         let counts = self.counts[chunks.clone()].iter();
         let counts: Vec<Vec<usize>> = counts.map(|counts| counts[parts.clone()].to_vec()).collect();
         let len = counts.iter().flatten().sum();
-        let mut cells = CellsMut::zeroed(len).map_err(no_memory)?;
-        let (starts, places) = places(cells.as_mut_slice(), &counts, parts.len());
+        let cells = room.cells(len)?;
+        let (starts, places) = places(&mut *cells, &counts, parts.len());
         self.chunks[chunks.clone()].par_iter().zip(places).for_each(|(chunk, places)| {
             let mut places: Vec<_> = places.into_iter().map(<[Cell]>::iter_mut).collect();
-            self.rows.for_each(chunk.clone(), |number, row| {
-                let key = self.keys.of(number, row);
-                let part = ((key >> self.low) as usize).wrapping_sub(parts.start);
-                // Other groups have the other parts.
-                if let Some(place) = places.get_mut(part).and_then(Iterator::next) {
-                    *place = [row[0], u64::from(key) << 32 | number as u64];
-                }
-            });
+            let (low, first, len) = (self.low, parts.start, parts.len());
+            let part = move |key: u32| ((key >> low) as usize).wrapping_sub(first);
+            // Other groups have the other parts.
+            by_key!(&self.keys, key => self.rows.for_each_of(
+                chunk.clone(),
+                |number, row| part(key(number, row)) < len,
+                |number, row| {
+                    let key = key(number, row);
+                    if let Some(place) = places[part(key)].next() {
+                        *place = [row[0], u64::from(key) << 32 | number as u64];
+                    }
+                },
+            ));
         });
         Ok(Loaded { first: parts.start, cells, starts })
     }
 }
 
+/// Memory for cells, which stays from one group to the next: new memory is zeroed first.
+#[derive(Default)]
+pub(super) struct Room(Option<CellsMut<Cell>>);
+
+impl Room {
+    fn cells(&mut self, len: usize) -> Result<&mut [Cell]> {
+        let cells = match self.0.take() {
+            Some(cells) if cells.len() >= len => cells,
+            // The next group may be a little larger. What is never written takes no memory.
+            _ => CellsMut::zeroed(len + len / 4).map_err(no_memory)?,
+        };
+        Ok(&mut self.0.insert(cells).as_mut_slice()[..len])
+    }
+}
+
 /// Some of the parts.
-pub(super) struct Loaded {
+pub(super) struct Loaded<'r> {
     first: usize,
-    cells: CellsMut<Cell>,
+    cells: &'r mut [Cell],
     starts: Vec<usize>,
 }
 
-impl Loaded {
+impl Loaded<'_> {
     /// How much memory they take.
     pub(super) fn bytes(&self) -> u64 {
         self.starts.last().map_or(0, |&cells| cells as u64 * CELL_BYTES)
@@ -167,7 +214,7 @@ impl Loaded {
     /// Each part with its number.
     pub(super) fn split(&mut self) -> Vec<(usize, &[Cell])> {
         let first = self.first;
-        let parts = split_mut(self.cells.as_mut_slice(), &self.starts).into_iter();
+        let parts = split_mut(self.cells, &self.starts).into_iter();
         parts.enumerate().map(|(i, part)| (first + i, &*part)).collect()
     }
 }

@@ -122,6 +122,21 @@ impl Fields {
         })
     }
 
+    /// The same for rows of one word, if the bits are a stretch or two: most keys are.
+    pub(crate) fn stretches(&self) -> Option<Stretches> {
+        // A field goes to its place in the key by a rotation.
+        let stretch = |field: Field, below: u32| {
+            ((field.shift + 64 - below) % 64, field.mask().checked_shl(below).unwrap_or(0))
+        };
+        match self.0[..] {
+            [a] if a.word == 0 => Some(Stretches([stretch(a, 0), (0, 0)])),
+            [a, b] if a.word == 0 && b.word == 0 => {
+                Some(Stretches([stretch(a, b.width), stretch(b, 0)]))
+            }
+            _ => None,
+        }
+    }
+
     /// The bits of a row of one word.
     #[inline(always)]
     pub(crate) fn take_word(&self, word: u64) -> u64 {
@@ -135,6 +150,18 @@ impl Fields {
             taken = taken.checked_shr(field.width).unwrap_or(0);
             word | bits << field.shift
         })
+    }
+}
+
+/// Bits of one word, as rotations and what is left of the word after them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretches([(u32, u64); 2]);
+
+impl Stretches {
+    #[inline(always)]
+    pub(crate) fn take(self, word: u64) -> u64 {
+        let [(by, of), (by_next, of_next)] = self.0;
+        word.rotate_right(by) & of | word.rotate_right(by_next) & of_next
     }
 }
 
@@ -152,6 +179,7 @@ mod tests {
         );
         let fields = layout.fields();
         assert_eq!(fields.take_word(0x1234_5678_9abc_def0), 0x3412);
+        assert_eq!(fields.stretches().unwrap().take(0x1234_5678_9abc_def0), 0x3412);
         assert_eq!(fields.put_word(0x3412), 0x1234 << 48);
         let rest = layout.rest(64);
         assert_eq!(rest, KeyLayout::new(std::iter::once(16..64)));

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use distinct::{Copies, CopiesView, Distinct};
-pub(crate) use layout::Fields;
+pub(crate) use layout::{Fields, Stretches};
 pub use layout::{KeyLayout, WIDEST_KEY};
 
 use crate::{

@@ -1,0 +1,71 @@
+//! What was there before: documents that look like one that was signed earlier are not new.
+
+use std::{collections::BTreeMap, path::Path};
+
+use lookalike::{
+    Recipe, Signatures,
+    dedup::{Decision, sketches::SketchFile},
+    join::{JoinSettings, cross_join},
+};
+
+use crate::{failure::hinted, output::open_signatures};
+
+/// The documents that an earlier collection has, by row.
+#[derive(Debug, Default)]
+pub(crate) struct Elsewhere {
+    /// The ids of the earlier documents.
+    pub(crate) ids: BTreeMap<u32, String>,
+    distances: BTreeMap<u32, u32>,
+    bits: u32,
+}
+
+impl Elsewhere {
+    /// Finds the documents that are near one of a signature file; the nearest one is taken.
+    pub(crate) fn find(
+        &mut self,
+        sketches: &SketchFile,
+        path: &Path,
+        recipe: &Recipe,
+        radius: u32,
+        memory: u64,
+    ) -> anyhow::Result<()> {
+        let old = open_signatures(path)?;
+        match old.recipe() {
+            Some(made_with) => made_with.check_same(recipe)?,
+            None => {
+                let problem =
+                    format!("{} does not say by which recipe it was signed", path.display());
+                let hint = format!(
+                    "sign with `lookalike sign INPUT... --recipe {} -o FILE.sig`",
+                    recipe.name
+                );
+                return Err(hinted(problem, hint));
+            }
+        }
+        self.bits = sketches.bits();
+        let new = Signatures::from_words(self.bits, sketches.words().to_vec())?;
+        let settings = JoinSettings { memory: memory / 2, ..JoinSettings::new(radius) };
+        cross_join(&new, old.signatures(), &settings, |pairs| {
+            for pair in pairs.iter().filter(|pair| sketches.facts()[pair.a as usize].signed == 1) {
+                let nearest =
+                    self.distances.get(&pair.a).is_none_or(|&known| pair.distance < known);
+                if nearest {
+                    self.distances.insert(pair.a, pair.distance);
+                    self.ids.insert(pair.a, old.id(pair.b as usize).into_owned());
+                }
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// They are not kept.
+    pub(crate) fn decide(&self, decisions: &mut [Decision]) {
+        for (&row, &distance) in &self.distances {
+            // What a distance stands for, as one-bit MinHash has it.
+            let similarity = 1.0 - 2.0 * distance as f32 / self.bits as f32;
+            decisions[row as usize] =
+                Decision { keeper: Decision::ELSEWHERE, distance, similarity: similarity.max(0.0) };
+        }
+    }
+}
