@@ -32,7 +32,7 @@ use super::{
     JoinSettings, Joined, Pair,
     block::View,
     cross_join,
-    plan::{Plan, Task},
+    plan::{Mask, Plan, Task},
     spread::Spread,
 };
 use crate::{Error, Result, Signatures};
@@ -58,9 +58,8 @@ pub struct StreamJoin {
     joined: Joined,
 }
 
-/// How a window is joined; known once rows have been seen.
+/// How a window is joined.
 enum Way {
-    Unknown,
     Lookup(Lookup),
     CrossJoin,
 }
@@ -90,12 +89,13 @@ impl StreamJoin {
     pub fn new(queries: &Signatures, wanted: Wanted, settings: &JoinSettings) -> Result<Self> {
         let queries = Distinct::new(queries)?;
         let radius = settings.radius.min(queries.signatures().bits());
+        let settings = JoinSettings { radius, ..*settings };
         let copies = queries.copies() as u64;
         Ok(StreamJoin {
+            way: Way::of(&queries, &settings)?,
             queries,
             wanted,
-            settings: JoinSettings { radius, ..*settings },
-            way: Way::Unknown,
+            settings,
             scratch: Vec::new(),
             passed: 0,
             joined: Joined { pairs: 0, recall: 1.0, compared: 0, copies, bytes: 0 },
@@ -134,11 +134,11 @@ impl StreamJoin {
         }
         let mut left = rows.words();
         while !left.is_empty() && self.queries.left() > 0 {
-            self.choose_way(left)?;
             let window = self.window_rows().min(left.len() / rows.stride());
             let (now, later) = left.split_at(window * rows.stride());
             let met = self.meet(now)?;
             self.hand_out(met, &mut each)?;
+            self.sort_again()?;
             self.passed += window;
             left = later;
         }
@@ -146,48 +146,15 @@ impl StreamJoin {
         Ok(())
     }
 
-    /// Sorts the queries, if they are to be looked up and are not sorted yet, or many have left since.
-    fn choose_way(&mut self, rows: &[u64]) -> Result<()> {
-        match &self.way {
-            Way::Unknown => {
-                let plan = self.plan(rows);
-                let masks: Option<Vec<u64>> = plan.masks.iter().map(super::Mask::word).collect();
-                self.way = match masks {
-                    Some(masks) if !plan.is_scan() && plan.recall >= 1.0 => {
-                        Way::Lookup(Lookup::new(&self.queries, masks, self.settings.radius)?)
-                    }
-                    _ => Way::CrossJoin,
-                };
-            }
-            Way::Lookup(old) if (self.queries.left() as f64) < FEW_LEFT * old.len() as f64 => {
-                let masks = old.masks();
-                self.way = Way::Lookup(Lookup::new(&self.queries, masks, self.settings.radius)?);
-            }
-            _ => {}
+    /// Sorts the queries again if many have left since.
+    fn sort_again(&mut self) -> Result<()> {
+        if let Way::Lookup(old) = &self.way
+            && (self.queries.left() as f64) < FEW_LEFT * old.len() as f64
+        {
+            let masks = old.masks();
+            self.way = Way::Lookup(Lookup::new(&self.queries, masks, self.settings.radius)?);
         }
         Ok(())
-    }
-
-    fn plan(&self, rows: &[u64]) -> Plan {
-        let queries = self.queries.signatures();
-        let stride = queries.stride();
-        let [(numbers, words), (others, other_words)] =
-            [sample(queries.words(), stride), sample(rows, stride)];
-        let views = [
-            View { words: &words, numbers: &numbers, stride },
-            View { words: &other_words, numbers: &others, stride },
-        ];
-        let spread = Spread::of(&views, queries.bits());
-        let stored = rows.len() / stride;
-        Plan::new(&Task {
-            rows: (queries.len() + stored).max(WIDE_KEYS),
-            pairs: queries.len() as f64 * stored as f64,
-            bits: queries.bits(),
-            radius: self.settings.radius,
-            recall: self.settings.recall,
-            spread: &spread,
-            quick: 0.0,
-        })
     }
 
     /// How many rows are looked at together.
@@ -211,33 +178,35 @@ impl StreamJoin {
         let most = self.settings.most_pairs.saturating_sub(self.joined.pairs);
         match &self.way {
             Way::Lookup(lookup) if !lookup.is_crowded(&sample(rows, 1).1) => {
-                let piece = rows.len().div_ceil(rayon::current_num_threads()).max(1);
+                let piece = rows.len().div_ceil(rayon::current_num_threads());
                 self.scratch.resize_with(rows.len().div_ceil(piece), Scratch::default);
+                let has_left = |query| self.queries.has_left(query);
                 let pieces = rows.par_chunks(piece).zip(&mut self.scratch).enumerate();
                 pieces.for_each(|(number, (rows, scratch))| {
-                    lookup.meet(rows, number * piece, most, scratch, |query| {
-                        self.queries.has_left(query)
-                    });
+                    lookup.meet(rows, number * piece, most, scratch, has_left);
                 });
-                let bytes: u64 = self.scratch.iter().map(Scratch::bytes).sum();
-                self.joined.bytes = self.joined.bytes.max(bytes + lookup.bytes());
-                self.joined.compared +=
-                    self.scratch.iter().map(|scratch| scratch.compared).sum::<u64>();
-                self.gather(most)
+                let bytes = lookup.bytes();
+                self.gather(bytes, most)
             }
             _ => self.cross_join(rows, most),
         }
     }
 
     /// What the threads have found.
-    fn gather(&self, most: u64) -> Result<Vec<Pair>> {
-        let met = self.scratch.iter().flat_map(|scratch| &scratch.met).copied();
-        match self.scratch.iter().map(|scratch| scratch.met.len() as u64).sum::<u64>() {
+    fn gather(&mut self, lookup_bytes: u64, most: u64) -> Result<Vec<Pair>> {
+        let (mut met, mut bytes) = (Vec::new(), lookup_bytes + self.queries.bytes());
+        for scratch in &self.scratch {
+            met.extend_from_slice(&scratch.met);
+            bytes += scratch.bytes();
+            self.joined.compared += scratch.compared;
+        }
+        self.joined.bytes = self.joined.bytes.max(bytes);
+        match met.len() as u64 {
             found if found > most => {
                 let (pairs, most) = (self.joined.pairs + found, self.settings.most_pairs);
                 Err(Error::TooManyPairs { pairs, most })
             }
-            _ => Ok(met.collect()),
+            _ => Ok(met),
         }
     }
 
@@ -254,7 +223,8 @@ impl StreamJoin {
         met.par_sort_unstable_by_key(by_row);
         self.joined.recall = self.joined.recall.min(joined.recall);
         self.joined.compared += joined.compared;
-        let bytes = joined.bytes + 8 * (asked.words().len() + rows.words().len()) as u64;
+        let copied = 8 * (asked.words().len() + rows.words().len()) as u64;
+        let bytes = joined.bytes + copied + self.queries.bytes();
         self.joined.bytes = self.joined.bytes.max(bytes);
         Ok(met)
     }
@@ -302,6 +272,34 @@ impl StreamJoin {
         }
         pairs.clear();
         Ok(())
+    }
+}
+
+impl Way {
+    /// What a row costs depends on how many queries have its keys, so their bits alone decide which keys these are.
+    fn of(queries: &Distinct, settings: &JoinSettings) -> Result<Self> {
+        let signatures = queries.signatures();
+        let (len, stride) = (signatures.len(), signatures.stride());
+        let (numbers, words) = sample(signatures.words(), stride);
+        let view = View { words: &words, numbers: &numbers, stride };
+        // How many rows will come is not known yet.
+        let rows = len.max(PIECE);
+        let plan = Plan::new(&Task {
+            rows: (len + rows).max(WIDE_KEYS),
+            pairs: len as f64 * rows as f64,
+            bits: signatures.bits(),
+            radius: settings.radius,
+            recall: settings.recall,
+            spread: &Spread::of(&[view], signatures.bits()),
+            quick: 0.0,
+        });
+        let masks: Option<Vec<u64>> = plan.masks.iter().map(Mask::word).collect();
+        match masks {
+            Some(masks) if !plan.is_scan() && plan.recall >= 1.0 => {
+                Ok(Way::Lookup(Lookup::new(queries, masks, settings.radius)?))
+            }
+            _ => Ok(Way::CrossJoin),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::{super::Pair, by_row, queries::Distinct};
 use crate::{
     Result,
-    hamming::{self, Kernel, Near, READ_PAST, Stretch},
+    hamming::{self, Kernel, Near, READ_PAST, Stretch, prefetch},
 };
 
 /// The queries in the order of each mask.
@@ -73,8 +73,12 @@ const FILTER_BITS_A_QUERY: usize = 16;
 const MOST_FILTER_BITS: u32 = 22;
 /// A filter with fewer bits a query lets nearly everything pass.
 const LEAST_FILTER_BITS_A_QUERY: usize = 2;
+/// Rows that are filtered together.
+const FILTERED: usize = 1 << 10;
 /// Stretches that wait to be compared.
-const WAITING: usize = 1 << 12;
+const WAITING: usize = 1 << 10;
+/// Offsets that are on their way while one is looked at.
+const AHEAD: usize = 16;
 /// More queries than these for each row and mask are not compared one by one.
 const CROWDED: u64 = 256;
 
@@ -94,8 +98,8 @@ impl Lookup {
     /// Sorts the queries that are still asked by each mask.
     pub(super) fn new(queries: &Distinct, masks: Vec<u64>, radius: u32) -> Result<Self> {
         let len = queries.left();
-        let order = |mask| Order::new(queries, mask);
-        let orders = masks.into_par_iter().map(order).collect();
+        let order = |parts: &mut Vec<Vec<Cell>>, mask| Order::new(queries, mask, parts);
+        let orders = masks.into_par_iter().map_init(Vec::new, order).collect();
         Ok(Lookup { orders, kernel: hamming::kernel()?, radius, len })
     }
 
@@ -158,9 +162,14 @@ struct Task<'a, F> {
 
 impl<F: Fn(u32) -> bool> Task<'_, F> {
     fn compare_part(&self, part: &[Cell], scratch: &mut Scratch) {
-        for cell in part {
+        for (i, cell) in part.iter().enumerate() {
+            if let Some(later) = part.get(i + AHEAD) {
+                prefetch(&self.order.offsets, later.slot as usize);
+            }
             let Range { start, end } = self.order.bucket(cell.slot as usize);
             if start < end {
+                // By the time that it is compared, it is there.
+                prefetch(&self.order.words, start as usize);
                 let (query, allowed, tag) = (cell.word, self.lookup.radius, cell.number);
                 scratch.stretches.push(Stretch { query, start, end, allowed, tag });
                 scratch.compared += u64::from(end - start);
@@ -191,7 +200,7 @@ impl<F: Fn(u32) -> bool> Task<'_, F> {
 }
 
 impl Order {
-    fn new(queries: &Distinct, mask: u64) -> Self {
+    fn new(queries: &Distinct, mask: u64, parts: &mut Vec<Vec<Cell>>) -> Self {
         let len = queries.left();
         // As many slots as queries, or up to twice as many.
         let slot_bits = len.max(2).next_power_of_two().ilog2().min(MOST_SLOT_BITS);
@@ -205,59 +214,62 @@ impl Order {
             words: vec![0; len + READ_PAST / 8],
             numbers: vec![0; len],
         };
-        order.fill(queries);
+        order.fill(queries, parts);
         order.filter = Filter::new(&order.words[..len], mask);
         order
     }
 
     /// Queries go into parts, and each part is sorted by counting, inside the cache.
-    fn fill(&mut self, queries: &Distinct) {
-        let mut parts = Vec::new();
+    fn fill(&mut self, queries: &Distinct, parts: &mut Vec<Vec<Cell>>) {
         let words = queries.signatures().words().iter().copied();
         let asked = (0..).zip(words).filter(|&(query, _)| !queries.has_left(query));
-        self.scatter(asked, &mut parts, |_| true);
+        self.scatter(asked, parts);
         let slots = 1 << (self.slot_bits - self.part_bits);
         let mut start = 0_u32;
-        for (number, part) in parts.iter().enumerate() {
+        for (number, part) in parts.iter_mut().enumerate() {
             let ends = &mut self.offsets[number * slots + 1..][..slots];
             let slot = |cell: &Cell| cell.slot as usize % slots;
             part.iter().for_each(|cell| ends[slot(cell)] += 1);
             // Each end begins as the start of its slot and moves on with every query that is placed.
             let mut end = start;
             ends.iter_mut().for_each(|count| end += std::mem::replace(count, end));
-            for cell in part {
+            for cell in part.iter() {
                 let end = &mut ends[slot(cell)];
                 self.words[*end as usize] = cell.word;
                 self.numbers[*end as usize] = cell.number;
                 *end += 1;
             }
             start += part.len() as u32;
+            part.clear();
         }
     }
 
+    /// Puts the rows that the filter lets through into their parts.
     fn scatter_rows(&self, rows: &[u64], first: usize, parts: &mut Vec<Vec<Cell>>) {
-        let rows = (first as u32..).zip(rows.iter().copied());
-        match &self.filter {
-            Some(filter) => self.scatter(rows, parts, |hash| filter.has(hash)),
-            None => self.scatter(rows, parts, |_| true),
+        let Some(filter) = &self.filter else {
+            return self.scatter((first as u32..).zip(rows.iter().copied()), parts);
+        };
+        let mut passed = [0_u16; FILTERED];
+        for (block, first) in rows.chunks(FILTERED).zip((first..).step_by(FILTERED)) {
+            // Nobody can foresee which rows pass: a branch for each would be guessed wrong too often.
+            let mut count = 0;
+            for (i, word) in (0..).zip(block) {
+                passed[count % FILTERED] = i;
+                count += usize::from(filter.has(hash(word & self.mask)));
+            }
+            let passed = passed[..count].iter();
+            let rows = passed.map(|&i| (first as u32 + u32::from(i), block[usize::from(i)]));
+            self.scatter(rows, parts);
         }
     }
 
-    /// Puts what is let through into its part.
     #[inline(always)]
-    fn scatter(
-        &self,
-        all: impl Iterator<Item = (u32, u64)>,
-        parts: &mut Vec<Vec<Cell>>,
-        let_through: impl Fn(u64) -> bool,
-    ) {
+    fn scatter(&self, all: impl Iterator<Item = (u32, u64)>, parts: &mut Vec<Vec<Cell>>) {
         parts.resize_with(1 << self.part_bits, Vec::new);
         for (number, word) in all {
             let hash = hash(word & self.mask);
-            if let_through(hash) {
-                let slot = self.slot(hash) as u32;
-                parts[leading(hash, self.part_bits)].push(Cell { word, slot, number });
-            }
+            let slot = self.slot(hash) as u32;
+            parts[leading(hash, self.part_bits)].push(Cell { word, slot, number });
         }
     }
 

@@ -1,5 +1,7 @@
 //! The queries without copies, and which of them are still asked.
 
+use std::slice;
+
 use rayon::prelude::*;
 
 use crate::{Error, Result, Signatures};
@@ -21,34 +23,43 @@ impl Distinct {
         let Ok(len) = u32::try_from(queries.len()) else {
             return Err(Error::TooManyRows { rows: queries.len() });
         };
-        let numbers: Vec<u32> = match queries.stride() {
-            1 => {
-                // With the word at hand, so that sorting does not look it up.
-                let numbered = queries.words().par_iter().copied().zip(0..len);
-                let mut numbered: Vec<(u64, u32)> = numbered.collect();
-                numbered.par_sort_unstable();
-                numbered.into_par_iter().map(|(_, number)| number).collect()
+        if queries.stride() == 1 {
+            // With the word at hand, so that nothing is looked up.
+            let numbered = queries.words().par_iter().copied().zip(0..len);
+            let mut numbered: Vec<(u64, u32)> = numbered.collect();
+            numbered.par_sort_unstable();
+            let rows = numbered.iter().map(|(word, number)| (slice::from_ref(word), *number));
+            return Distinct::of_sorted(queries.bits(), rows);
+        }
+        let mut numbers: Vec<u32> = (0..len).collect();
+        let row = |number: u32| queries.row(number as usize);
+        numbers.par_sort_unstable_by(|&a, &b| row(a).cmp(row(b)).then(a.cmp(&b)));
+        Distinct::of_sorted(queries.bits(), numbers.iter().map(|&number| (row(number), number)))
+    }
+
+    fn of_sorted<'a>(
+        bits: u32,
+        rows: impl ExactSizeIterator<Item = (&'a [u64], u32)>,
+    ) -> Result<Self> {
+        let len = rows.len();
+        let (mut words, mut numbers) = (Vec::with_capacity(len), Vec::with_capacity(len));
+        let mut starts: Vec<u32> = Vec::with_capacity(len + 1);
+        for (row, number) in rows {
+            if !words.ends_with(row) || starts.is_empty() {
+                words.extend_from_slice(row);
+                starts.push(numbers.len() as u32);
             }
-            _ => {
-                let mut numbers: Vec<u32> = (0..len).collect();
-                let row = |number: u32| queries.row(number as usize);
-                numbers.par_sort_unstable_by(|&a, &b| row(a).cmp(row(b)).then(a.cmp(&b)));
-                numbers
-            }
-        };
-        let mut signatures = Vec::with_capacity(queries.words().len());
-        let mut starts = Vec::with_capacity(queries.len() + 1);
-        for (place, &number) in (0..).zip(&numbers) {
-            let row = queries.row(number as usize);
-            if !signatures.ends_with(row) || starts.is_empty() {
-                signatures.extend_from_slice(row);
-                starts.push(place);
-            }
+            numbers.push(number);
         }
         let left = starts.len();
-        starts.push(len);
-        let signatures = Signatures::from_words(queries.bits(), signatures)?;
+        starts.push(len as u32);
+        let signatures = Signatures::from_words(bits, words)?;
         Ok(Distinct { signatures, starts, numbers, gone: vec![0; left.div_ceil(64)], left })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let words = self.signatures.words().len() + self.gone.len();
+        (8 * words + 4 * (self.starts.len() + self.numbers.len())) as u64
     }
 
     pub(super) fn signatures(&self) -> &Signatures {
