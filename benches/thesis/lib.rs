@@ -3,6 +3,7 @@
 //! - [`workload`]: documents, edited copies and queries, in place of the 70 million pages of its crawl;
 //! - [`bphs`]: block-permuted Hamming search (Manku et al., 2007) in the form that the thesis compares with;
 //! - [`psm`]: probabilistic simhash matching, with the heap of [`flips`];
+//! - [`batch`]: both in batch mode, where the stored file streams past the queries (figure 10);
 //! - [`weak_bits`]: how soon the heap finds the bits that differ (figure 2);
 //! - [`plot`]: the figures.
 //!
@@ -23,6 +24,7 @@
 //! }
 //! ```
 
+pub mod batch;
 pub mod bphs;
 pub mod flips;
 pub mod plot;

@@ -59,7 +59,8 @@ impl Psm {
     }
 }
 
-fn offsets(table: &[u64], leading: u32) -> Vec<u32> {
+/// Where the rows of a sorted table with each value of the leading bits begin, and the end.
+pub(crate) fn offsets(table: &[u64], leading: u32) -> Vec<u32> {
     let all = (1 << leading) + 1;
     let mut offsets = Vec::with_capacity(all);
     for (row, signature) in table.iter().enumerate() {

@@ -7,7 +7,7 @@ use lookalike_thesis::{
 
 use super::results::Results;
 
-fn log_axis(title: &str) -> Axis {
+pub(super) fn log_axis(title: &str) -> Axis {
     Axis { title: title.to_owned(), log: true }
 }
 

@@ -184,7 +184,7 @@ pub(super) fn times<E>(
 }
 
 /// The middle one; sorts them.
-fn median(all: &mut [f64]) -> f64 {
+pub(super) fn median(all: &mut [f64]) -> f64 {
     all.sort_by(f64::total_cmp);
     all[all.len() / 2]
 }

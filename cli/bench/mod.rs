@@ -3,9 +3,10 @@
 //! `table2` is the whole run: `contenders` says which methods, `subjects` how each is asked, `measure` times them and
 //! `digest` tells what they found. `close` and `lines` look closer at one index, `limit` at the memory, `growth` at
 //! smaller sets. `assemble` makes `results` of it; `report` and `figures` show them, beside what `published` has from
-//! the thesis. `join` is a run of its own.
+//! the thesis. `join` and `batch` are runs of their own.
 
 mod assemble;
+mod batch;
 mod close;
 mod contenders;
 mod digest;
@@ -22,6 +23,9 @@ mod subjects;
 mod table2;
 mod text;
 
+pub(crate) use batch::{
+    BatchSetup, batch, batch_report, batches_agree, by_batch_figure, by_file_figure,
+};
 pub(crate) use figures::{growth as growth_figure, weak_bits as weak_bits_figure};
 pub(crate) use join::{JoinRow, agree, join, join_report};
 pub(crate) use report::report;

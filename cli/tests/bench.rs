@@ -61,3 +61,49 @@ fn table2_tells_people_in_tables() {
     }
     place.expect(2, "bench table2 --rows 10");
 }
+
+#[test]
+fn batch_measures_both_questions_and_draws_them() {
+    let place = Place::new();
+    let said = place.expect(
+        0,
+        "bench batch --queries 1000,2000 --rows 10000,20000 --repeats 1 --output out --format json --quiet",
+    );
+    assert_eq!(said.err, "");
+    let lines: Vec<Value> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Every batch with the largest file, every file with the largest batch; five methods.
+    assert_eq!(lines.len(), 3 * 5);
+    for line in &lines {
+        for question in ["all", "first"] {
+            let rate = &line[question];
+            assert!(rate["rows_a_second"].as_f64().unwrap() > 0.0);
+            assert!(rate["recall"].as_f64().unwrap() > 0.9, "{line}");
+            assert!(line["exact"] == false || rate["recall"] == 1.0, "{line}");
+            assert_eq!(rate["wrong"], 0);
+        }
+    }
+    for point in lines.chunks(5) {
+        let of = |name: &str| point.iter().find(|line| line["name"] == name).unwrap();
+        for question in ["all", "first"] {
+            let checksums = ["BPHS-4", "BPHS-10", "stream join"]
+                .map(|name| of(name)[question]["checksum"].as_str().unwrap());
+            assert!(checksums.iter().all(|checksum| checksum == &checksums[0]), "{checksums:?}");
+        }
+    }
+    assert!(fs::read(place.path("out/batch.json")).unwrap().starts_with(b"["));
+    for figure in ["batch-queries.svg", "batch-rows.svg"] {
+        let svg = fs::read_to_string(place.path("out").join(figure)).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("<polyline"), "{figure}");
+    }
+}
+
+#[test]
+fn batch_tells_people_in_a_table() {
+    let place = Place::new();
+    let said = place.expect(0, "bench batch --queries 1000 --rows 3000 --repeats 1");
+    for words in ["| stream join ", "| PSM, sorted ", "found the same pairs"] {
+        assert!(said.out.contains(words), "{words}\n{}", said.out);
+    }
+    place.expect(2, "bench batch --rows 10");
+}

@@ -25,8 +25,11 @@ mod partition;
 mod plan;
 mod rows;
 mod spread;
+mod stream;
 #[cfg(test)]
 mod tests;
+
+pub use self::stream::{StreamJoin, Wanted};
 
 use std::sync::{
     Arc,

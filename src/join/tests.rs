@@ -1,5 +1,7 @@
 //! Every join agrees with the comparison of all pairs.
 
+mod stream;
+
 use proptest::prelude::*;
 
 use super::*;
