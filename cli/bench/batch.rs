@@ -294,9 +294,12 @@ impl Clock {
     fn seconds(&self) -> f64 {
         let passed = || self.start.elapsed().as_secs_f64();
         let of_thread = self.thread.and_then(|start| Some(thread_seconds()? - start));
-        of_thread.unwrap_or_else(passed)
+        of_thread.filter(|&seconds| seconds > COARSE).unwrap_or_else(passed)
     }
 }
+
+/// The system's count moves on in steps of some milliseconds: shorter times are not taken from it.
+const COARSE: f64 = 0.1;
 
 /// The CPU time of this thread, where the system tells: Linux does, in nanoseconds.
 fn thread_seconds() -> Option<f64> {
