@@ -36,14 +36,17 @@ use crate::{
         parts::{merge_parts, part_name, parts_in},
         report::{ClusterReport, Example, Report, SourceReport, Stage, peak_memory},
         sign::{SignStage, SignedInput},
-        work::{Spool, Work},
-        write::{Mode, WriteStage, planned, rounded},
+        work::{Spool, Work, clear_output},
+        write::{Mode, WriteStage, output_name, planned, rounded},
     },
     failure::hinted,
-    input::{self, InputArgs, Sources},
-    output::{Steps, counted, print, say},
+    input::{self, InputArgs, ReadArgs, Sources},
+    output::{Steps, check_output, counted, print, say},
     size,
 };
+
+/// A source of fewer documents is no source that somebody would miss.
+const LEAST_OF_A_SOURCE: u64 = 10;
 
 const EXPERTS: &str = "For experts";
 const SAFETY: &str = "Safety";
@@ -69,7 +72,7 @@ pub(crate) struct Dedup {
     output: Option<PathBuf>,
 
     /// From which similarity on documents are near-duplicates: the Jaccard coefficient of their sets of
-    /// word 3-grams, from 0.3 to 1
+    /// word 3-grams, from 0.1 to 1
     #[arg(long, value_name = "S", default_value_t = 0.7)]
     similarity: f64,
 
@@ -109,6 +112,10 @@ pub(crate) struct Dedup {
     #[arg(long)]
     dry_run: bool,
 
+    /// Replace the result of an earlier run in the output folder
+    #[arg(long)]
+    overwrite: bool,
+
     /// Drop the unfinished work of an earlier run and begin again
     #[arg(long)]
     restart: bool,
@@ -145,6 +152,13 @@ pub(crate) struct Dedup {
     /// What decides: none, jaccard:S, containment:S or cosine:S; jaccard at --similarity if not said
     #[arg(long, value_name = "CHECK", help_heading = EXPERTS)]
     verify: Option<Verify>,
+}
+
+/// What tells whether a file is still the same.
+fn fingerprint(path: &Path) -> Value {
+    let about = path.metadata().ok();
+    let changed = about.as_ref().and_then(|about| about.modified().ok());
+    json!([path, about.map(|about| about.len()), changed.map(|time| format!("{time:?}"))])
 }
 
 /// A share as `50%`, `50` or `0.5`.
@@ -207,15 +221,22 @@ enum Wanted {
 }
 
 impl Run<'_> {
+    /// How documents are read.
+    fn read(&self) -> ReadArgs {
+        let read = self.args.input.read.clone();
+        match self.args.by_place {
+            true => ReadArgs { by_place: true, id_field: None, ..read },
+            false => read,
+        }
+    }
+
     /// The input, to be read once more.
     fn sources(&self, spool: &Spool, wanted: Wanted) -> anyhow::Result<Sources> {
-        let (inputs, read) = (&self.args.input.inputs, &self.args.input.read);
+        let (inputs, read) = (&self.args.input.inputs, &self.read());
         let sources = match wanted {
-            _ if self.args.by_place || matches!(wanted, Wanted::Places) => {
-                Sources::open_by_place(inputs, read)?
-            }
             Wanted::All => Sources::open(inputs, read, true)?,
-            Wanted::Nothing | Wanted::Places => Sources::open(inputs, read, false)?,
+            Wanted::Nothing => Sources::open(inputs, read, false)?,
+            Wanted::Places => Sources::open_by_place(inputs, read)?,
             Wanted::Fields(fields) => Sources::open_with_fields(inputs, read, fields)?,
         };
         Ok(match spool.path() {
@@ -231,16 +252,19 @@ impl Run<'_> {
         if args.dry_run {
             return self.estimate(&sources);
         }
+        self.check_outputs(&sources)?;
         let settings = self.settings(&sources)?;
-        if let Some(output) = &args.output {
-            std::fs::create_dir_all(output).with_context(|| output.display().to_string())?;
-        }
         let work = Work::open(args.output.as_deref(), &settings, args.restart)?;
+        if let Some(output) = args.output.as_deref().filter(|_| !work.resumed) {
+            clear_output(output, args.overwrite).inspect_err(|_| work.forget())?;
+        }
         if let Some((i, n)) = args.part {
             return self.sign_part(&sources, &work, (i - 1, n));
         }
         let (sketches, input, outcome) = self.sign(&sources, &work)?;
-        self.check_ids(&sketches, &spool)?;
+        // What was signed with these ids is of no use.
+        self.check_ids(&sketches, &spool).inspect_err(|_| work.forget())?;
+        self.check_fields(&input).inspect_err(|_| work.forget())?;
         let elsewhere = self.elsewhere(&sketches)?;
         let mut decided = self.decide(&sketches, &elsewhere, &work)?;
         elsewhere.decide(&mut decided.decisions);
@@ -281,6 +305,49 @@ impl Run<'_> {
         Ok(Outcome::Done)
     }
 
+    /// Refuses to write over what is read, and checks what will be needed late.
+    fn check_outputs(&self, sources: &Sources) -> anyhow::Result<()> {
+        let args = self.args;
+        if let Some(output) = &args.output
+            && let Some(file) = sources.file_in(output)
+        {
+            let problem =
+                format!("{file} is read, but it is in {}, which is written", output.display());
+            return Err(hinted(problem, "name another folder with `-o`"));
+        }
+        for path in [&args.pairs, &args.clusters].into_iter().flatten() {
+            check_output(path, sources)?;
+        }
+        args.pairs.as_deref().map_or(Ok(()), PairFile::check)?;
+        if let Some(pipe) = sources.pipe() {
+            let problem = format!("{pipe} is a pipe, but the input is read twice");
+            return Err(hinted(problem, "give it on standard input, with `-` as its name"));
+        }
+        if args.output.is_some() && args.mode != Mode::Ids {
+            check_names(sources)?;
+        }
+        for path in &args.against {
+            Elsewhere::open(path, self.signer.recipe())?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a rule for keepers that applies to no document: it would be that of the first.
+    fn check_fields(&self, input: &SignedInput) -> anyhow::Result<()> {
+        let args = self.args;
+        let Some(field) = args.keep.field() else { return Ok(()) };
+        if input.documents == 0 || input.without_field < input.documents {
+            return Ok(());
+        }
+        Err(hinted(
+            format!(
+                "no document has a field `{field}` by which `--keep {}` could choose",
+                args.keep
+            ),
+            "numbers are wanted for max and min, numbers or dates as 2024-05-31 for newest",
+        ))
+    }
+
     /// All that the result depends on: work with other settings is not gone on with.
     fn settings(&self, sources: &Sources) -> anyhow::Result<Value> {
         let args = self.args;
@@ -299,7 +366,7 @@ impl Run<'_> {
             "recipe": self.signer.recipe().hash(),
             "pairs": args.pairs,
             "radius": self.dial.radius,
-            "against": args.against,
+            "against": args.against.iter().map(|path| fingerprint(path)).collect::<Vec<_>>(),
         }))
     }
 
@@ -360,9 +427,15 @@ impl Run<'_> {
             sketch,
             keep: &args.keep,
             source_field: &args.source_field,
+            id_field: &self.id_field(),
             part,
         };
         stage.run(sources, args.input.read.on_error, path, self.global)
+    }
+
+    /// The field that ids come from, and go to.
+    fn id_field(&self) -> String {
+        self.args.input.read.id_field.clone().unwrap_or_else(|| "id".into())
     }
 
     /// Signs a part of the input, and that is all.
@@ -426,19 +499,19 @@ impl Run<'_> {
                     let mut failure = None;
                     let mut each = |pair: AlikePair| {
                         let (a, b) = (sketches.id(pair.a as usize), sketches.id(pair.b as usize));
-                        if failure.is_none() {
-                            failure = file.push(&a, &b, pair.distance, pair.similarity).err();
-                        }
-                        Ok(())
+                        file.push(&a, &b, pair.distance, pair.similarity).map_err(|error| {
+                            // The engine is told to stop, the user the whole story.
+                            failure = Some(error);
+                            lookalike::Error::io(
+                                Path::new("pairs"),
+                                std::io::Error::other("stopped"),
+                            )
+                        })
                     };
-                    let decided = engine.run(
-                        run.args.linkage,
-                        work.folder(),
-                        Some(&mut each),
-                        &mut progress,
-                    )?;
+                    let decided =
+                        engine.run(run.args.linkage, work.folder(), Some(&mut each), &mut progress);
                     failure.map_or(Ok(()), Err)?;
-                    decided
+                    decided?
                 }
             };
             steps.finish();
@@ -468,6 +541,7 @@ impl Run<'_> {
                 mode: args.mode,
                 folder: output,
                 root: sources.root(),
+                fields: (args.input.read.text_field.clone(), run.id_field()),
                 plan: planned(sketches.records()),
             };
             stage.run(&sources, run.global)?;
@@ -508,7 +582,7 @@ impl Run<'_> {
         let removed = || decisions.iter().enumerate().filter(|(row, d)| d.keeper as usize != *row);
         let mut distances = vec![0; self.dial.radius as usize + 1];
         let mut similarities = vec![0; 101];
-        let (mut removed_bytes, mut copies, mut number) = (0, 0, 0);
+        let (mut removed_bytes, mut copies, mut number, mut elsewhere) = (0, 0, 0, 0);
         for (row, decision) in removed() {
             number += 1;
             let at = (decision.distance as usize).min(distances.len() - 1);
@@ -517,6 +591,7 @@ impl Run<'_> {
             removed_bytes += sketches.facts()[row].text_bytes;
             let set = |row: usize| sketches.facts()[row].set_hash;
             let here = decision.keeper != Decision::ELSEWHERE;
+            elsewhere += u64::from(!here);
             copies += u64::from(here && set(row) == set(decision.keeper as usize));
         }
         let sources = audit_sources(sketches, decisions);
@@ -533,6 +608,8 @@ impl Run<'_> {
             removed: number,
             copies,
             unsigned: input.unsigned,
+            without_field: input.without_field,
+            elsewhere,
             skipped: input.skipped,
             text_bytes: input.text_bytes,
             removed_bytes,
@@ -564,7 +641,10 @@ impl Run<'_> {
     fn alarms(&self, report: &Report) -> Vec<String> {
         let mut alarms = Vec::new();
         let most = self.args.max_loss;
-        for source in report.sources.iter().filter(|source| source.audit.loss() > most) {
+        let large = |source: &&SourceReport| source.audit.documents >= LEAST_OF_A_SOURCE;
+        for source in
+            report.sources.iter().filter(large).filter(|source| source.audit.loss() > most)
+        {
             let (lost, all) = (source.audit.removed, source.audit.documents);
             let share = 100.0 * source.audit.loss();
             alarms.push(format!(
@@ -718,8 +798,9 @@ impl Run<'_> {
         let Report { documents, kept, removed, copies, .. } = report;
         let share = 100.0 * *removed as f64 / (*documents).max(1) as f64;
         let mut text = format!(
-            "{removed} of {} removed ({share:.1}%): {copies} exact copies, {} near-duplicates; {kept} kept",
+            "{removed} of {} {}removed ({share:.1}%): {copies} with the same words, {} near-duplicates; {kept} kept",
             counted(*documents, "document"),
+            if self.args.output.is_some() { "" } else { "would be " },
             removed - copies,
         );
         text += &format!(
@@ -738,6 +819,19 @@ impl Run<'_> {
             );
             text +=
                 &format!("; {} of {} kept are left with one", checked.left_behind, checked.kept);
+        }
+        if report.elsewhere > 0 {
+            text += &format!(
+                "\nof these, {} for their signatures are near those of `--against`; texts were not compared",
+                counted(report.elsewhere, "document")
+            );
+        }
+        if report.without_field > 0 {
+            text += &format!(
+                "\nkept last of their clusters, without what `--keep {}` looks at: {}",
+                self.args.keep,
+                counted(report.without_field, "document")
+            );
         }
         if report.unsigned > 0 {
             text += &format!(
@@ -778,13 +872,30 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// Refuses inputs that would be written to one and the same file.
+fn check_names(sources: &Sources) -> anyhow::Result<()> {
+    let root = sources.root();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for file in sources.names() {
+        let name = output_name(&root, &file);
+        if let Some(other) = names.insert(name.clone(), file.clone()) {
+            let problem = format!("{other} and {file} would both be written as {name}");
+            return Err(hinted(
+                problem,
+                "deduplicate the folder that they are in, or rename one of them",
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn alarmed(alarms: &[String]) -> anyhow::Error {
     let shown = alarms.iter().take(5).cloned().collect::<Vec<_>>().join("; ");
     let more = alarms.len().saturating_sub(5);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     hinted(
         format!("nothing was written: {shown}{more}"),
-        "look at the clusters (`--clusters FILE`, without -o), then raise `--max-loss` or say `--force`",
+        "look at the clusters (`--clusters FILE`, without -o), then raise `--max-loss` or `--max-cluster`, or say `--force`",
     )
 }
 

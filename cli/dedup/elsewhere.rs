@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use lookalike::{
-    Recipe, Signatures,
+    Recipe, SignatureFile, Signatures,
     dedup::{Decision, sketches::SketchFile},
     join::{JoinSettings, cross_join},
 };
@@ -20,6 +20,25 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
+    /// Opens signatures of the recipe.
+    pub(crate) fn open(path: &Path, recipe: &Recipe) -> anyhow::Result<SignatureFile> {
+        let old = open_signatures(path);
+        let same =
+            |old: &SignatureFile| old.recipe().is_some_and(|with| with.check_same(recipe).is_ok());
+        match old {
+            Ok(old) if same(&old) => Ok(old),
+            Err(error) if !path.exists() => Err(error),
+            _ => {
+                let problem =
+                    format!("{} has no signatures by recipe `{}`", path.display(), recipe.name);
+                let name = &recipe.name;
+                let hint =
+                    format!("`lookalike sign INPUT... --recipe {name} -o FILE.sig` makes them");
+                Err(hinted(problem, hint))
+            }
+        }
+    }
+
     /// Finds the documents that are near one of a signature file; the nearest one is taken.
     pub(crate) fn find(
         &mut self,
@@ -29,19 +48,7 @@ impl Elsewhere {
         radius: u32,
         memory: u64,
     ) -> anyhow::Result<()> {
-        let old = open_signatures(path)?;
-        match old.recipe() {
-            Some(made_with) => made_with.check_same(recipe)?,
-            None => {
-                let problem =
-                    format!("{} does not say by which recipe it was signed", path.display());
-                let hint = format!(
-                    "sign with `lookalike sign INPUT... --recipe {} -o FILE.sig`",
-                    recipe.name
-                );
-                return Err(hinted(problem, hint));
-            }
-        }
+        let old = Elsewhere::open(path, recipe)?;
         self.bits = sketches.bits();
         let new = Signatures::from_words(self.bits, sketches.words().to_vec())?;
         let settings = JoinSettings { memory: memory / 2, ..JoinSettings::new(radius) };

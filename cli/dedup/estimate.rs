@@ -111,7 +111,7 @@ impl Estimate {
     pub(crate) fn summary(&self) -> String {
         let about = if self.whole { "" } else { "about " };
         let pairs = match self.pairs {
-            (a, b) if a == b => format!("{about}{a}"),
+            (a, b) if a == b => format!("about {a}, by a sample"),
             (a, b) => format!(
                 "between {a} (if near-duplicates are near each other) and {b} (if they are anywhere)"
             ),

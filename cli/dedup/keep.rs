@@ -143,23 +143,45 @@ fn time_of(value: &Value) -> Option<f64> {
 }
 
 fn date(text: &str) -> Option<f64> {
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
-    let mut next = |least: u32| match numbers.next() {
-        Some(digits) => digits.parse::<u32>().ok(),
-        None => Some(least),
+    let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits_only && ![4, 8].contains(&text.len()) {
+        // Seconds since some time.
+        return text.parse().ok();
+    }
+    let spread = |at: [&str; 3]| at.join("-");
+    let written = match digits_only && text.len() == 8 {
+        true => spread([&text[..4], &text[4..6], &text[6..]]),
+        false => text.to_owned(),
     };
-    let year = text.get(..4).filter(|year| year.bytes().all(|byte| byte.is_ascii_digit()))?;
-    let digits_only = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (year, month, day) = match digits_only {
-        true => (year.parse().ok()?, text[4..6].parse().ok()?, text[6..].parse().ok()?),
-        false => (next(0)?, next(1)?, next(1)?),
-    };
-    let time = if digits_only { 0 } else { next(0)? * 3600 + next(0)? * 60 + next(0)? };
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    let (day, time) = written.split_once(['T', ' ']).unwrap_or((&written, ""));
+    let mut parts = day.split('-').map(|part| part.parse::<u32>().ok());
+    let mut next = || parts.next().unwrap_or(Some(1));
+    let (year, month, day) = (next()?, next()?, next()?);
+    if day_is_wrong(year, month, day) {
         return None;
     }
     // Months of 31 days keep the order, which is all that counts.
-    Some(f64::from((year * 12 + month - 1) * 31 + day - 1) * 86_400.0 + f64::from(time))
+    let days = f64::from((year * 12 + month - 1) * 31 + day - 1);
+    Some(days * 86_400.0 + seconds_of(time))
+}
+
+fn day_is_wrong(year: u32, month: u32, day: u32) -> bool {
+    year > 9999 || !(1..=12).contains(&month) || !(1..=31).contains(&day)
+}
+
+/// Seconds of a time of day, at the zone that it is given for.
+fn seconds_of(time: &str) -> f64 {
+    let clock = |text: &str| {
+        let mut parts =
+            text.split(':').map(|part| part.trim_end_matches('Z').parse().unwrap_or(0.0));
+        let mut next = || parts.next().unwrap_or(0.0);
+        next() * 3600.0 + next() * 60.0 + next()
+    };
+    match time.split_once(['+', '-']) {
+        Some((local, zone)) if time.contains('+') => clock(local) - clock(zone),
+        Some((local, zone)) => clock(local) + clock(zone),
+        None => clock(time),
+    }
 }
 
 #[cfg(test)]
@@ -198,6 +220,8 @@ mod tests {
         assert!(before("newest:f", "2024-02-01".into(), "2024-01-31T23:59:59Z".into()));
         assert!(before("newest:f", "20240202".into(), "2024-02-01 10:00".into()));
         assert!(before("newest:f", "1999".into(), "yesterday".into()));
+        assert!(before("newest:f", "2000000000".into(), "1500000000".into()));
+        assert!(before("newest:f", "2024-01-01T23:30Z".into(), "2024-01-02T00:30:00+02:00".into()));
         assert!(before("prefer:f=de,en", "de".into(), "en".into()));
         assert!(before("prefer:f=de,en", "en".into(), "fr".into()));
     }

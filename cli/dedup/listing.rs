@@ -42,13 +42,20 @@ struct Columns {
 }
 
 impl PairFile {
+    /// Refuses names that tell no form.
+    pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+        let suffix = suffix_of(path).unwrap_or_default();
+        if ["csv", "jsonl", "parquet"].contains(&suffix.as_str()) {
+            return Ok(());
+        }
+        let problem = format!("{}: pairs are written as .csv, .jsonl or .parquet", path.display());
+        Err(hinted(problem, "name the file so"))
+    }
+
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        PairFile::check(path)?;
         let name = || path.display().to_string();
         let suffix = suffix_of(path).unwrap_or_default();
-        if !["csv", "jsonl", "parquet"].contains(&suffix.as_str()) {
-            let problem = format!("{}: pairs are written as .csv, .jsonl or .parquet", name());
-            return Err(hinted(problem, "name the file so"));
-        }
         let out = BufWriter::with_capacity(1 << 20, Partial::create(path).with_context(name)?);
         let form = match suffix.as_str() {
             "csv" => {

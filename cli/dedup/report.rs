@@ -19,6 +19,10 @@ pub(crate) struct Report {
     /// Documents with exactly the features of one that is kept.
     pub(crate) copies: u64,
     pub(crate) unsigned: u64,
+    /// Documents without the field by which keepers are chosen.
+    pub(crate) without_field: u64,
+    /// Documents whose signatures are near those of an earlier collection.
+    pub(crate) elsewhere: u64,
     pub(crate) skipped: u64,
     pub(crate) text_bytes: u64,
     pub(crate) removed_bytes: u64,

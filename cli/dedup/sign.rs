@@ -36,6 +36,7 @@ pub(crate) struct SignStage<'a> {
     pub(crate) sketch: SketchSettings,
     pub(crate) keep: &'a Keep,
     pub(crate) source_field: &'a str,
+    pub(crate) id_field: &'a str,
     /// Only chunks whose number leaves this remainder: part i of n.
     pub(crate) part: (usize, usize),
 }
@@ -107,7 +108,14 @@ impl SignStage<'_> {
         for record in sources.parse(chunk) {
             signed.records += 1;
             let document = match record {
-                Ok(document) => document,
+                Ok(mut document) => {
+                    // The id is no other field, but keepers may be chosen by it.
+                    if self.keep.field() == Some(self.id_field) {
+                        let id = document.id.clone().into();
+                        document.payload.entry(self.id_field).or_insert(id);
+                    }
+                    document
+                }
                 Err(bad) => {
                     signed.bad_records.push(signed.records - 1);
                     signed.bad.push(bad);

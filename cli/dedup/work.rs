@@ -67,7 +67,8 @@ impl Work {
             fs::remove_dir_all(&folder).with_context(name)?;
         }
         let noted = folder.join(SETTINGS);
-        let resumed = noted.exists();
+        // Work in which no stage was completed is worth nothing, whatever its settings.
+        let resumed = noted.exists() && has_sketches(&folder);
         if resumed {
             let before = fs::read(&noted).with_context(name)?;
             let before: Value = serde_json::from_slice(&before).unwrap_or_default();
@@ -88,10 +89,49 @@ impl Work {
         self.folder.join(name)
     }
 
+    /// Removes it all, since it is of no use. If that fails, it is only in the way.
+    pub(crate) fn forget(&self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+
     /// Removes it all: the result is there.
     pub(crate) fn done(self) -> anyhow::Result<()> {
         fs::remove_dir_all(&self.folder).with_context(|| self.folder.display().to_string())
     }
+}
+
+/// Whether all or a part of the input was signed.
+fn has_sketches(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+    names.any(|name| name.ends_with("sketches") && !name.starts_with('.'))
+}
+
+/// What a run leaves in its output folder.
+const RESULTS: [&str; 7] =
+    ["kept", "removed", "annotated", "kept.txt", "removed.jsonl", "report.json", "report.html"];
+
+/// Refuses to mix the results of two runs, or removes those of the earlier one if the user says so.
+pub(crate) fn clear_output(output: &Path, overwrite: bool) -> anyhow::Result<()> {
+    if output.exists() && !output.is_dir() {
+        let problem = format!("{} is a file, not a folder", output.display());
+        return Err(hinted(problem, "name another folder with `-o`"));
+    }
+    let there: Vec<PathBuf> =
+        RESULTS.iter().map(|name| output.join(name)).filter(|path| path.exists()).collect();
+    let Some(first) = there.first() else { return Ok(()) };
+    if !overwrite {
+        let problem = format!("{} is there already, from an earlier run", first.display());
+        let hint =
+            "name another folder with `-o`, or say `--overwrite` to replace what is in this one";
+        return Err(hinted(problem, hint));
+    }
+    for path in there {
+        let removed =
+            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.with_context(|| path.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// Refuses to go on with the work of another input or of other settings.

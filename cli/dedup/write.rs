@@ -55,6 +55,8 @@ pub(crate) struct WriteStage<'a> {
     pub(crate) folder: &'a Path,
     /// Where input files are; what they are called below it they are called in the output.
     pub(crate) root: PathBuf,
+    /// The fields of text and id, for documents that are written as objects.
+    pub(crate) fields: (String, String),
     /// How many records each chunk of the input has.
     pub(crate) plan: Vec<PlannedChunk>,
 }
@@ -103,8 +105,8 @@ pub(crate) fn planned(noted: &[u32]) -> Vec<PlannedChunk> {
 /// A part of an output file. The name is below `kept/`, `removed/` or the folder itself.
 struct Piece {
     name: String,
-    /// Written once, before anything else.
-    header: Vec<u8>,
+    /// Written once, before anything else: to what is kept, and to what is removed.
+    headers: [Vec<u8>; 2],
     body: Body,
 }
 
@@ -114,7 +116,7 @@ enum Body {
 }
 
 impl WriteStage<'_> {
-    pub(crate) fn run(&self, sources: &Sources, global: &Global) -> anyhow::Result<Vec<PathBuf>> {
+    pub(crate) fn run(&self, sources: &Sources, global: &Global) -> anyhow::Result<()> {
         if self.mode == Mode::Ids {
             return self.write_ids();
         }
@@ -122,34 +124,32 @@ impl WriteStage<'_> {
         // What was skipped at first is skipped again; nothing is told twice.
         let mut reading = Reading::new(sources, OnError::Skip, global);
         let work = |number: usize, chunk: Chunk| self.piece(sources, number, chunk);
+        let mut chunks = 0;
         reading.run_on_chunks(global.threads(), work, |piece, reading| {
-            if let Some(piece) = piece? {
-                files.write(piece)?;
-            }
+            files.write(piece?)?;
+            chunks += 1;
             reading.note(0, Vec::new())
         })?;
+        if chunks != self.plan.len() {
+            return Err(changed());
+        }
         files.finish()
     }
 
     /// A chunk as it is to be written.
-    fn piece(
-        &self,
-        sources: &Sources,
-        number: usize,
-        chunk: Chunk,
-    ) -> anyhow::Result<Option<Piece>> {
+    fn piece(&self, sources: &Sources, number: usize, chunk: Chunk) -> anyhow::Result<Piece> {
         let planned = self.plan.get(number).ok_or_else(changed)?;
         let original = sources.original(chunk);
         let rows = Rows { planned, next: 0, row: planned.first_row, stage: self };
-        let piece = match original {
+        match original {
             Original::Lines { file, bytes, records, json } => {
                 check(records.len(), planned)?;
                 let lines = records.into_iter().map(|range| &bytes[range]);
-                self.lines(&file, lines, json, rows)?
+                self.lines(&file, lines, json, rows)
             }
             Original::Rows { file, names, rows: records } => {
                 check(records.len(), planned)?;
-                self.table(&file, &names, &records, rows)?
+                self.table(&file, &names, &records, rows)
             }
             Original::Batches { file, batches } => {
                 let records: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -157,14 +157,13 @@ impl WriteStage<'_> {
                 if records + 1 != planned.records as usize {
                     check(records, planned)?;
                 }
-                self.batches(&file, batches, rows)?
+                self.batches(&file, batches, rows)
             }
             Original::Documents(records) => {
                 check(records.len(), planned)?;
-                self.documents(records, rows)?
+                self.documents(records, rows)
             }
-        };
-        Ok(piece)
+        }
     }
 
     fn lines<'l>(
@@ -173,7 +172,7 @@ impl WriteStage<'_> {
         lines: impl Iterator<Item = &'l [u8]>,
         is_json: bool,
         mut rows: Rows<'_>,
-    ) -> anyhow::Result<Option<Piece>> {
+    ) -> anyhow::Result<Piece> {
         let (mut kept, mut removed) = (Vec::new(), Vec::new());
         for line in lines {
             let Some(row) = rows.next() else { continue };
@@ -192,7 +191,7 @@ impl WriteStage<'_> {
             out.push(b'\n');
         }
         let name = self.name_of(file);
-        Ok(Some(Piece { name, header: Vec::new(), body: Body::Bytes { kept, removed } }))
+        Ok(Piece { name, headers: Default::default(), body: Body::Bytes { kept, removed } })
     }
 
     fn table(
@@ -201,7 +200,7 @@ impl WriteStage<'_> {
         names: &[String],
         records: &[ByteRecord],
         mut rows: Rows<'_>,
-    ) -> anyhow::Result<Option<Piece>> {
+    ) -> anyhow::Result<Piece> {
         let name = self.name_of(file);
         let tabs = [".tsv", ".tsv.gz", ".tsv.zst"].iter().any(|suffix| name.ends_with(suffix));
         let writer = || {
@@ -221,13 +220,17 @@ impl WriteStage<'_> {
             let to_kept = is_kept || self.mode == Mode::Annotate;
             if to_kept { &mut kept } else { &mut removed }.write_byte_record(&record)?;
         }
-        let mut header = writer();
-        let more = (self.mode == Mode::Annotate).then(|| ANNOTATED.iter()).into_iter().flatten();
-        header.write_record(names.iter().map(String::as_str).chain(more.copied()))?;
-        let header = header.into_inner()?;
+        let header = |more: &[&str]| -> anyhow::Result<Vec<u8>> {
+            let mut header = writer();
+            let taken = |name: &str| names.iter().any(|other| other == name);
+            let more = more.iter().map(|name| free_name(name, taken));
+            header.write_record(names.iter().cloned().chain(more))?;
+            Ok(header.into_inner()?)
+        };
+        let more = if self.mode == Mode::Annotate { &ANNOTATED[..] } else { &[] };
+        let headers = [header(more)?, header(&REMOVED)?];
         let body = Body::Bytes { kept: kept.into_inner()?, removed: removed.into_inner()? };
-        // The header of removed rows has more fields; it is told apart where it is written.
-        Ok(Some(Piece { name, header, body }))
+        Ok(Piece { name, headers, body })
     }
 
     fn batches(
@@ -235,7 +238,7 @@ impl WriteStage<'_> {
         file: &str,
         batches: Vec<RecordBatch>,
         mut rows: Rows<'_>,
-    ) -> anyhow::Result<Option<Piece>> {
+    ) -> anyhow::Result<Piece> {
         let (mut kept, mut removed) = (Vec::new(), Vec::new());
         for batch in batches {
             let of_batch: Vec<Option<u32>> = (0..batch.num_rows()).map(|_| rows.next()).collect();
@@ -256,28 +259,31 @@ impl WriteStage<'_> {
             removed.push(self.with_columns(rows, &chosen)?);
         }
         let name = self.name_of(file);
-        Ok(Some(Piece { name, header: Vec::new(), body: Body::Rows { kept, removed } }))
+        Ok(Piece { name, headers: Default::default(), body: Body::Rows { kept, removed } })
     }
 
     /// Files, pages and members of archives become JSON lines.
-    fn documents(&self, records: Vec<Record>, mut rows: Rows<'_>) -> anyhow::Result<Option<Piece>> {
+    fn documents(&self, records: Vec<Record>, mut rows: Rows<'_>) -> anyhow::Result<Piece> {
         let (mut kept, mut removed) = (Vec::new(), Vec::new());
         for record in records {
             let (Some(row), Ok(document)) = (rows.next(), record) else { continue };
             let is_kept = self.is_kept(row);
             let mut object = Map::new();
-            object.insert("id".into(), document.id.into());
-            object.insert("text".into(), document.text.into());
+            let (text, id) = &self.fields;
+            // An id that is a place must not hide a field of that name.
+            let id = free_name(id, |name| document.payload.contains_key(name));
+            object.insert(id, document.id.into());
+            object.insert(text.clone(), document.text.into());
             object.extend(document.payload);
             if !(is_kept && self.mode == Mode::Remove) {
-                object.extend(self.said(row));
+                add_fields(&mut object, self.said(row));
             }
             let out = if is_kept || self.mode == Mode::Annotate { &mut kept } else { &mut removed };
             serde_json::to_writer(&mut *out, &object)?;
             out.push(b'\n');
         }
         let body = Body::Bytes { kept, removed };
-        Ok(Some(Piece { name: DOCUMENTS.into(), header: Vec::new(), body }))
+        Ok(Piece { name: DOCUMENTS.into(), headers: Default::default(), body })
     }
 
     fn is_kept(&self, row: u32) -> bool {
@@ -334,21 +340,11 @@ impl WriteStage<'_> {
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
-    /// What an input file is called in the output.
     fn name_of(&self, file: &str) -> String {
-        let path = Path::new(file);
-        let path = path.strip_prefix(&self.root).unwrap_or(path);
-        let parts = path.components().filter_map(|part| match part {
-            std::path::Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
-            _ => None,
-        });
-        match parts.collect::<Vec<_>>().join("/") {
-            name if file == "-" || name.is_empty() => "stdin.jsonl".into(),
-            name => name,
-        }
+        output_name(&self.root, file)
     }
 
-    fn write_ids(&self) -> anyhow::Result<Vec<PathBuf>> {
+    fn write_ids(&self) -> anyhow::Result<()> {
         let paths = ["kept.txt", "removed.jsonl"].map(|name| self.folder.join(name));
         let [mut kept, mut removed] = [open(&paths[0])?, open(&paths[1])?];
         for row in 0..self.sketches.len() as u32 {
@@ -363,7 +359,7 @@ impl WriteStage<'_> {
         }
         kept.into_inner().map_err(|error| error.into_error())?.complete()?;
         removed.into_inner().map_err(|error| error.into_error())?.complete()?;
-        Ok(paths.to_vec())
+        Ok(())
     }
 }
 
@@ -375,6 +371,20 @@ const DOCUMENTS: &str = "documents.jsonl";
 /// A similarity as people read it.
 pub(crate) fn rounded(similarity: f32) -> f64 {
     (f64::from(similarity) * 1e4).round() / 1e4
+}
+
+/// What an input file is called in the output: as it is below the folder that all are in.
+pub(crate) fn output_name(root: &Path, file: &str) -> String {
+    let path = Path::new(file);
+    let path = path.strip_prefix(root).unwrap_or(path);
+    let parts = path.components().filter_map(|part| match part {
+        std::path::Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    match parts.collect::<Vec<_>>().join("/") {
+        name if file == "-" || name.is_empty() => "stdin.jsonl".into(),
+        name => name,
+    }
 }
 
 /// The rows of a chunk's records, in order.
@@ -410,6 +420,14 @@ fn changed() -> anyhow::Error {
 
 /// Adds fields to a JSON object as it is written.
 fn extend_object(line: &[u8], fields: &Map<String, Value>, out: &mut Vec<u8>) {
+    let there = |name: &str| memchr::memmem::find(line, format!("\"{name}\"").as_bytes()).is_some();
+    if fields.keys().any(|name| there(name)) {
+        // Perhaps only in the text: this takes a closer look.
+        if let Ok(mut object) = serde_json::from_slice::<Map<String, Value>>(line) {
+            add_fields(&mut object, fields.clone());
+            return out.extend_from_slice(Value::Object(object).to_string().as_bytes());
+        }
+    }
     let object = line.trim_ascii_end();
     let object = object.strip_suffix(b"}").unwrap_or(object);
     out.extend_from_slice(object);
@@ -422,6 +440,23 @@ fn extend_object(line: &[u8], fields: &Map<String, Value>, out: &mut Vec<u8>) {
         out.extend_from_slice(format!("{}: {value}", Value::from(name.as_str())).as_bytes());
     }
     out.push(b'}');
+}
+
+/// Adds fields to an object; where it has one of that name, ours gets a longer one.
+fn add_fields(object: &mut Map<String, Value>, fields: Map<String, Value>) {
+    for (name, value) in fields {
+        let name = free_name(&name, |name| object.contains_key(name));
+        object.insert(name, value);
+    }
+}
+
+/// A name for a field of ours that is not there yet.
+fn free_name(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    let mut name = name.to_owned();
+    while taken(&name) {
+        name.insert_str(0, "lookalike_");
+    }
+    name
 }
 
 /// A value as a field of a table.
@@ -450,7 +485,6 @@ struct OutputFiles<'a> {
     open: HashMap<PathBuf, Sink>,
     /// The input file of which chunks come now: when the next one begins, its output is complete.
     current: Option<String>,
-    written: Vec<PathBuf>,
 }
 
 enum Sink {
@@ -460,7 +494,7 @@ enum Sink {
 
 impl<'a> OutputFiles<'a> {
     fn new(folder: &'a Path, mode: Mode) -> Self {
-        OutputFiles { folder, mode, open: HashMap::new(), current: None, written: Vec::new() }
+        OutputFiles { folder, mode, open: HashMap::new(), current: None }
     }
 
     fn write(&mut self, piece: Piece) -> anyhow::Result<()> {
@@ -472,10 +506,9 @@ impl<'a> OutputFiles<'a> {
         let (kept, removed) = self.paths(&piece.name, matches!(piece.body, Body::Bytes { .. }));
         match piece.body {
             Body::Bytes { kept: bytes, removed: more } => {
-                self.write_bytes(kept, &piece.header, &bytes)?;
+                self.write_bytes(kept, &piece.headers[0], &bytes)?;
                 if !more.is_empty() {
-                    let header = removed_header(&piece.header);
-                    self.write_bytes(removed, &header, &more)?;
+                    self.write_bytes(removed, &piece.headers[1], &more)?;
                 }
             }
             Body::Rows { kept: batches, removed: more } => {
@@ -548,14 +581,12 @@ impl<'a> OutputFiles<'a> {
             };
             let out = out.into_inner().map_err(|error| error.into_error()).with_context(name)?;
             out.complete().with_context(name)?;
-            self.written.push(path);
         }
         Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<Vec<PathBuf>> {
-        self.complete(|_| true)?;
-        Ok(self.written)
+    fn finish(mut self) -> anyhow::Result<()> {
+        self.complete(|_| true)
     }
 }
 
@@ -564,18 +595,6 @@ fn is_text(name: &str) -> bool {
     let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(name);
     let suffix = Path::new(name).extension().and_then(|suffix| suffix.to_str());
     !matches!(suffix, Some("jsonl" | "ndjson" | "json" | "csv" | "tsv" | "parquet"))
-}
-
-/// The header of a table of removed rows, which says more of them.
-fn removed_header(header: &[u8]) -> Vec<u8> {
-    let Some(line) = header.strip_suffix(b"\n") else { return header.to_vec() };
-    let separator = if line.contains(&b'\t') { '\t' } else { ',' };
-    let mut header = line.to_vec();
-    for name in REMOVED {
-        header.extend_from_slice(format!("{separator}{name}").as_bytes());
-    }
-    header.push(b'\n');
-    header
 }
 
 /// Bytes as a file of this name has them. Pieces of compressed files follow each other.

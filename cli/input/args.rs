@@ -46,6 +46,10 @@ pub(crate) struct ReadArgs {
     #[arg(long, help_heading = HEADING, value_name = "FIELD")]
     pub(crate) id_field: Option<String>,
 
+    /// Documents are named by their place, whatever ids they have; a flag of some commands
+    #[arg(skip)]
+    pub(crate) by_place: bool,
+
     /// What to do about a record that cannot be read
     #[arg(long, help_heading = HEADING, value_name = "WHAT", value_enum, default_value_t = OnError::Stop)]
     pub(crate) on_error: OnError,
@@ -101,7 +105,7 @@ impl Options {
             lines: args.lines,
             text_field: args.text_field.clone(),
             id_field: args.id_field.clone(),
-            by_place: false,
+            by_place: args.by_place,
             payload,
             some_fields: None,
             max_document_bytes: args.max_document_bytes,

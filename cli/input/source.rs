@@ -165,6 +165,30 @@ impl Sources {
         })
     }
 
+    /// An input file that is in this folder, if there is one.
+    pub(crate) fn file_in(&self, folder: &Path) -> Option<String> {
+        let folder = folder.canonicalize().ok()?;
+        let inside = |input: &&Input| match &input.origin {
+            // A copy of standard input may well be there.
+            Origin::Path(path) if &*input.name != "-" => {
+                path.canonicalize().is_ok_and(|path| path.starts_with(&folder))
+            }
+            _ => false,
+        };
+        Some(self.0.inputs.iter().find(inside)?.name.to_string())
+    }
+
+    /// The names of all inputs.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.inputs.iter().map(|input| input.name.to_string()).collect()
+    }
+
+    /// An input that can be read only once.
+    pub(crate) fn pipe(&self) -> Option<String> {
+        let pipe = self.0.inputs.iter().find(|input| input.bytes.is_none());
+        pipe.map(|input| input.name.to_string())
+    }
+
     /// Bytes of all files as they are stored; `None` if one of them is a pipe.
     pub(crate) fn total_bytes(&self) -> Option<u64> {
         self.0.total_bytes

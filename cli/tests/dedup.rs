@@ -214,7 +214,7 @@ fn whoever_would_lose_too_much_is_told_before() {
     place.expect(0, "dedup same.jsonl -o out --max-loss 100%");
     assert_eq!(read(&place, "out/kept/same.jsonl").lines().count(), 1);
     assert_eq!(report(&place, "out")["stages"][0]["resumed"], json!(true));
-    let said = place.expect(2, "dedup same.jsonl -o out --max-loss 100% --max-cluster 10");
+    let said = place.expect(2, "dedup same.jsonl -o out2 --max-loss 100% --max-cluster 10");
     assert!(said.err.contains("has 1000 documents"), "{}", said.err);
 }
 
@@ -231,6 +231,72 @@ fn ids_must_tell_documents_apart() {
     place.expect(0, "dedup in -o out2 --by-place --force");
     let removed = json_lines(&read(&place, "out2/removed/b.jsonl"));
     assert_eq!(removed[0]["duplicate_of"], json!("in/a.jsonl:1"));
+    // Other fields are there all the same, for keepers and for what is written.
+    place.expect(0, "dedup in -o out3 --by-place --force --keep max:score");
+    let removed = json_lines(&read(&place, "out3/removed/a.jsonl"));
+    assert_eq!(removed[0]["duplicate_of"], json!("in/a.jsonl:2"));
+    assert_eq!(removed[0]["source"], json!("one"));
+}
+
+#[test]
+fn what_is_read_is_not_written_over() {
+    let place = Place::new();
+    fs::create_dir(place.path("in")).unwrap();
+    place.write("in/news.jsonl", jsonl(&stories(20)));
+    for (line, told) in [
+        ("dedup in -o in", "is in in"),
+        ("dedup in/news.jsonl --pairs in/news.jsonl", "pairs are written as"),
+        ("dedup in/news.jsonl --clusters in/news.jsonl", "would be lost"),
+        ("dedup in/news.jsonl in/news.jsonl -o out", "would both be written as news.jsonl"),
+    ] {
+        let said = place.expect(2, line);
+        let jsonl_pairs = line.contains("--pairs") && said.err.contains("would be lost");
+        assert!(said.err.contains(told) || jsonl_pairs, "{line}: {}", said.err);
+    }
+    place.expect(0, "dedup in -o out");
+    let said = place.expect(2, "dedup in -o out --similarity 0.9");
+    assert!(said.err.contains("--overwrite"), "{}", said.err);
+    let said = place.expect(2, "dedup out/kept -o out --overwrite");
+    assert!(said.err.contains("is in out"), "{}", said.err);
+    place.expect(0, "dedup in -o out --similarity 1 --overwrite");
+    assert_eq!(read(&place, "out/removed/news.jsonl").lines().count(), 7);
+    place.expect(2, "dedup in/news.jsonl -o in/news.jsonl");
+    assert_eq!(read(&place, "in/news.jsonl").lines().count(), 87);
+}
+
+#[test]
+fn fields_that_are_there_already_stay() {
+    let place = Place::new();
+    let mine = |mut object: Value| {
+        object["cluster"] = json!("mine");
+        object["distance"] = json!(99);
+        object
+    };
+    let all: Vec<Value> = stories(12).into_iter().map(mine).collect();
+    place.write("news.jsonl", jsonl(&all));
+    place.expect(0, "dedup news.jsonl -o out --mode annotate");
+    let annotated = json_lines(&read(&place, "out/annotated/news.jsonl"));
+    assert_eq!(annotated[1]["cluster"], json!("mine"));
+    assert_eq!(annotated[1]["lookalike_cluster"], json!(0));
+    assert_eq!((&annotated[1]["distance"], &annotated[1]["keeper"]), (&json!(99), &json!("a0")));
+}
+
+#[test]
+fn what_an_earlier_collection_has_is_not_new() {
+    let place = Place::new();
+    let all = stories(30);
+    let (old, new): (Vec<Value>, Vec<Value>) =
+        all.into_iter().partition(|object| object["id"].as_str().unwrap().starts_with('a'));
+    place.write("old.jsonl", jsonl(&old));
+    place.write("new.jsonl", jsonl(&new));
+    let said = place.expect(2, "dedup new.jsonl -o out --against old.jsonl");
+    assert!(said.err.contains("--recipe minhash-256"), "{}", said.err);
+    place.expect(0, "sign old.jsonl --recipe minhash-256 -o old.sig");
+    let said = place.expect(0, "dedup new.jsonl -o out --against old.sig");
+    assert!(said.err.contains("--against"), "{}", said.err);
+    let removed = json_lines(&read(&place, "out/removed/new.jsonl"));
+    assert_eq!(removed.len(), 40);
+    assert!(removed.iter().all(|object| object["duplicate_of"].as_str().unwrap().starts_with('a')));
 }
 
 #[test]
@@ -286,7 +352,7 @@ fn a_killed_run_goes_on_and_other_work_is_refused() {
     place.expect(0, "dedup news.jsonl -o whole");
     let mut resumed = 0;
     for millis in [5, 20, 50, 100, 200, 400, 800] {
-        let mut child = place.command("dedup news.jsonl -o killed -q").spawn().unwrap();
+        let mut child = place.command("dedup news.jsonl -o killed -q --overwrite").spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(millis));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -296,7 +362,7 @@ fn a_killed_run_goes_on_and_other_work_is_refused() {
             resumed += 1;
         }
     }
-    place.expect(0, "dedup news.jsonl -o killed");
+    place.expect(0, "dedup news.jsonl -o killed --overwrite");
     for file in ["kept/news.jsonl", "removed/news.jsonl"] {
         assert_eq!(read(&place, &format!("whole/{file}")), read(&place, &format!("killed/{file}")));
     }

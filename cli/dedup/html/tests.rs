@@ -18,6 +18,8 @@ fn empty(documents: u64) -> Report {
         removed: 0,
         copies: 0,
         unsigned: 0,
+        without_field: 0,
+        elsewhere: 0,
         skipped: 0,
         text_bytes: 100 * documents,
         removed_bytes: 0,
