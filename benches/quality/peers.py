@@ -315,8 +315,7 @@ class Exact(Peer):
 class Ours(Peer):
     """Our program: `lookalike dedup`, which does all from the file to the pairs."""
 
-    # It takes no lower similarity than 0.3.
-    settings = [(t,) for t in THRESHOLDS if t >= 0.3]
+    settings = [(t,) for t in THRESHOLDS]
 
     def __init__(self, program):
         self.name, self.program = "lookalike dedup", program

@@ -26,6 +26,9 @@ use crate::{Error, Result, features::hash::mix, table::Parts};
 const BLOCK: usize = 1 << 12;
 /// About how many entries a part of the key space has: what is sorted at once should stay in the first-level cache.
 const PART: usize = 1 << 12;
+/// Up to so many entries, a band is work for one thread. No bucket of theirs is too large to be compared.
+const BY_BAND: usize = 1 << 16;
+const _: () = assert!(BY_BAND < HUGE);
 /// A bucket larger than this is looked at before it is compared.
 const LARGE: usize = 1 << 11;
 /// A large bucket is dense if more of its pairs are alike than this, and at least such a share of them: they are not listed.
@@ -95,6 +98,9 @@ impl<'a> Finder<'a> {
         if entries <= SMALL {
             return self.find_in_all(pairs);
         }
+        if entries <= BY_BAND {
+            return self.find_by_band(pairs);
+        }
         // A column has 4 bytes an entry; half of the memory is for them.
         let at_once = (memory / 8 / entries.max(1)).clamp(1, 16);
         let mut found = Found::default();
@@ -125,7 +131,9 @@ impl<'a> Finder<'a> {
             let all: Vec<u64> = (0..self.alike.entries.len() as u64).collect();
             let mut scratch = Scratch::default();
             self.gather(&all, &mut scratch);
-            self.compare_large(0, &scratch, pairs)?;
+            self.compare_rows(&scratch, pairs, |i, bucket, masks, found| {
+                self.compare_one(0, i, bucket, masks, found);
+            })?;
         }
         Ok(Found { compared: self.compared.into_inner(), ..Found::default() })
     }
@@ -159,18 +167,48 @@ impl<'a> Finder<'a> {
         let mut parts = Parts::new(entries, 1 << bits, item, part_of)
             .map_err(|source| Error::Memory { source })?;
         let aside = Mutex::new(Aside::default());
-        parts.split_mut().into_par_iter().try_for_each_init(
-            Scratch::default,
-            |scratch, part| {
-                part.sort_unstable();
-                let buckets = part.chunk_by(|a, b| a >> 32 == b >> 32);
-                buckets
-                    .filter(|bucket| bucket.len() > 1)
-                    .try_for_each(|bucket| self.compare(band, bucket, scratch, pairs, &aside))?;
-                pairs.add(&mut scratch.pairs)
+        parts
+            .split_mut()
+            .into_par_iter()
+            .try_for_each_init(Scratch::default, |scratch, part| {
+                self.find_in_part(band, part, scratch, pairs, &aside)
+            })?;
+        Ok(aside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// Finds buckets among items, which are keys with their entries.
+    fn find_in_part(
+        &self,
+        band: usize,
+        items: &mut [u64],
+        scratch: &mut Scratch,
+        pairs: &Pairs,
+        aside: &Mutex<Aside>,
+    ) -> Result<()> {
+        items.sort_unstable();
+        let buckets = items.chunk_by(|a, b| a >> 32 == b >> 32);
+        buckets
+            .filter(|bucket| bucket.len() > 1)
+            .try_for_each(|bucket| self.compare(band, bucket, scratch, pairs, aside))?;
+        pairs.add(&mut scratch.pairs)
+    }
+
+    /// Not so many entries are not worth parts: each thread takes a band.
+    fn find_by_band(self, pairs: &Pairs) -> Result<Found> {
+        let aside = Mutex::new(Aside::default());
+        let rows = &self.alike.entries.rows;
+        (0..self.alike.dial.bands.count).into_par_iter().try_for_each_init(
+            || (Vec::new(), Scratch::default()),
+            |(items, scratch), band| {
+                let key = |row: &u32| u64::from(self.alike.sketches.keys(*row as usize)[band]);
+                items.clear();
+                items.extend(rows.iter().zip(0..).map(|(row, entry)| key(row) << 32 | entry));
+                self.find_in_part(band, items, scratch, pairs, &aside)
             },
         )?;
-        Ok(aside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        let mut dense = aside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).dense;
+        dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
+        Ok(Found { compared: self.compared.into_inner(), dense, ..Found::default() })
     }
 
     /// Compares all in a bucket, or puts the bucket aside.
@@ -220,16 +258,26 @@ impl<'a> Finder<'a> {
     /// A large bucket is work for all threads. It may have very many candidates that are not alike, for which there would be
     /// no room: they are looked at here and now.
     fn compare_large(&self, band: usize, scratch: &Scratch, pairs: &Pairs) -> Result<()> {
+        let sets = self.alike.reduced(&scratch.members);
+        self.compare_rows(scratch, pairs, |i, bucket, masks, found| match &sets {
+            Some(sets) => self.compare_sets(band, i, bucket, sets, found),
+            None => self.compare_one(band, i, bucket, masks, found),
+        })
+    }
+
+    /// Has all threads compare the members of a bucket, a few at a time.
+    fn compare_rows(
+        &self,
+        scratch: &Scratch,
+        pairs: &Pairs,
+        compare: impl Fn(usize, &Bucket<'_>, &mut Vec<u64>, &mut Vec<u64>) + Sync,
+    ) -> Result<()> {
         let Scratch { members, sizes, words, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
-        let sets = self.alike.reduced(members);
         (0..members.len()).into_par_iter().step_by(ROWS).try_for_each(|start| {
             let (mut masks, mut found) = (Vec::new(), Vec::new());
             for i in start..(start + ROWS).min(members.len()) {
-                match &sets {
-                    Some(sets) => self.compare_sets(band, i, &bucket, sets, &mut found),
-                    None => self.compare_one(band, i, &bucket, &mut masks, &mut found),
-                }
+                compare(i, &bucket, &mut masks, &mut found);
             }
             pairs.add(&mut found)
         })
@@ -249,11 +297,12 @@ impl<'a> Finder<'a> {
         let mut possible = Vec::new();
         let others = (sets.rows(behind.clone()), |row: usize| behind.start + row);
         sets.add_possible(kernel, i, others, &mut possible);
-        let members = possible.into_iter().map(|row| behind.start + row);
-        for j in members.filter(|&j| sets.alike(kernel, dial.verify, i, j).is_some()) {
-            let (a, b) = (bucket.members[i], bucket.members[j]);
-            if self.alike.distance(a, b) <= dial.radius {
-                self.report(band, a, b, found);
+        let stride = bucket.words.len() / bucket.members.len();
+        let signature = |i: usize| &bucket.words[i * stride..][..stride];
+        for j in possible.into_iter().map(|row| behind.start + row) {
+            let near = kernel.distance(signature(i), signature(j)) <= dial.radius;
+            if near && sets.alike(kernel, dial.verify, i, j).is_some() {
+                self.report(band, bucket.members[i], bucket.members[j], found);
             }
         }
     }

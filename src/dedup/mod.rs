@@ -103,7 +103,9 @@ pub struct Deduplicated {
 }
 
 /// How far a run is: the stage, and so many of so many.
-pub type Progress<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
+pub type Progress<'a> = &'a mut (dyn FnMut(&'static str, usize, usize) + Send);
+/// Takes pairs that are alike.
+pub type EachPair<'a> = &'a mut (dyn FnMut(AlikePair) -> Result<()> + Send);
 
 /// Bounds of a run.
 #[derive(Debug, Clone, Default)]
@@ -152,7 +154,18 @@ impl<'a> Dedup<'a> {
         &self,
         linkage: Linkage,
         folder: &Path,
-        each_pair: Option<&mut dyn FnMut(AlikePair) -> Result<()>>,
+        each_pair: Option<EachPair<'_>>,
+        progress: Progress<'_>,
+    ) -> Result<Deduplicated> {
+        // Begun in a thread of the pool: otherwise every step of the way would be handed over to it, and back.
+        rayon::scope(|_| self.run_in_pool(linkage, folder, each_pair, progress))
+    }
+
+    fn run_in_pool(
+        &self,
+        linkage: Linkage,
+        folder: &Path,
+        each_pair: Option<EachPair<'_>>,
         progress: Progress<'_>,
     ) -> Result<Deduplicated> {
         let room = self.memory / 4;
@@ -204,7 +217,7 @@ impl<'a> Dedup<'a> {
         &self,
         pairs: Pairs,
         clustering: &mut Clustering<Alike<'_>>,
-        each: &mut dyn FnMut(AlikePair) -> Result<()>,
+        each: EachPair<'_>,
         progress: Progress<'_>,
     ) -> Result<u64> {
         let alike = self.alike()?;
