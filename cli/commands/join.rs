@@ -186,7 +186,9 @@ impl Join {
             ),
         };
         let pairs = counted(joined.pairs, "pair");
-        format!("{pairs} within {} in {seconds:.1} s ({worth})", counted(self.radius.into(), "bit"))
+        // Short times are noise.
+        let took = if seconds < 1.0 { String::new() } else { format!(" in {seconds:.1} s") };
+        format!("{pairs} within {}{took} ({worth})", counted(self.radius.into(), "bit"))
     }
 }
 
