@@ -83,7 +83,7 @@ fn dial(similarity: f64) -> Dial {
 
 fn run(file: &SketchFile, dial: Dial, linkage: Linkage, memory: usize) -> Deduplicated {
     let folder = tempfile::tempdir().unwrap();
-    let dedup = Dedup::new(file, dial, Limits { memory: memory, ..Limits::default() }).unwrap();
+    let dedup = Dedup::new(file, dial, Limits { memory, ..Limits::default() }).unwrap();
     dedup.run(linkage, folder.path(), None, &mut |_, _, _| {}).unwrap()
 }
 
