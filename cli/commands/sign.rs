@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use lookalike::{
     Document, Signer,
-    recipe::{Scratch, Signed},
+    recipe::{Scratch, SignatureKind, Signed},
     sigfile::{Columns, Row, SignatureWriter, suffix_of},
 };
 use serde_json::json;
@@ -72,6 +72,10 @@ impl Sign {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         self.check_suffix()?;
         let signer = signer(self.recipe.recipe()?, self.terms.terms.as_deref())?;
+        if self.margins && signer.recipe().signature.kind == SignatureKind::MinHash {
+            let problem = "MinHash signatures have no margins: no bit of them is weaker than another";
+            return Err(hinted(problem, "leave out `--margins`"));
+        }
         let signer = if self.margins { signer.with_margins() } else { signer };
         let recipe = signer.recipe();
         let sources = Sources::open(&self.input.inputs, &self.input.read, self.payload)?;
