@@ -41,7 +41,7 @@ use crate::{
     },
     failure::hinted,
     input::{self, InputArgs, ReadArgs, Sources},
-    output::{Steps, check_output, counted, print, say},
+    output::{PairFormat, Steps, check_output, counted, print, say},
     size,
 };
 
@@ -318,7 +318,7 @@ impl Run<'_> {
         for path in [&args.pairs, &args.clusters].into_iter().flatten() {
             check_output(path, sources)?;
         }
-        args.pairs.as_deref().map_or(Ok(()), PairFile::check)?;
+        args.pairs.as_deref().map(PairFormat::of).transpose()?;
         if let Some(pipe) = sources.pipe() {
             let problem = format!("{pipe} is a pipe, but the input is read twice");
             return Err(hinted(problem, "give it on standard input, with `-` as its name"));

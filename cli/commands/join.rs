@@ -157,15 +157,16 @@ impl Join {
         let place = self.output.as_deref().unwrap_or(Path::new("standard output"));
         let context = || place.display().to_string();
         let mut writer = match format {
-            Some(format) => PairWriter::create(place, format),
+            Some(format) => PairWriter::create(place, format, false),
             None if global.json() => PairWriter::standard(PairFormat::Jsonl),
             None => PairWriter::standard(PairFormat::Csv),
         }
         .with_context(context)?;
         let id_b = other.unwrap_or(file);
         let each = |pairs: &[Pair]| {
-            let ids =
-                |pair: &Pair| (file.id(pair.a as usize), id_b.id(pair.b as usize), pair.distance);
+            let ids = |pair: &Pair| {
+                (file.id(pair.a as usize), id_b.id(pair.b as usize), pair.distance, None)
+            };
             let pairs: Vec<_> = pairs.iter().map(ids).collect();
             writer.write(&pairs).map_err(|error| Error::io(place, error))
         };

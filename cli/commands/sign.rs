@@ -73,7 +73,8 @@ impl Sign {
         self.check_suffix()?;
         let signer = signer(self.recipe.recipe()?, self.terms.terms.as_deref())?;
         if self.margins && signer.recipe().signature.kind == SignatureKind::MinHash {
-            let problem = "MinHash signatures have no margins: no bit of them is weaker than another";
+            let problem =
+                "MinHash signatures have no margins: no bit of them is weaker than another";
             return Err(hinted(problem, "leave out `--margins`"));
         }
         let signer = if self.margins { signer.with_margins() } else { signer };

@@ -1,4 +1,4 @@
-//! Pairs as CSV, JSON lines or Parquet: `id_a`, `id_b`, `distance`.
+//! Pairs as CSV, JSON lines or Parquet: `id_a`, `id_b`, `distance`, and `similarity` where texts were compared.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use arrow_array::{RecordBatch, StringArray, UInt32Array};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
 use lookalike::{partial::Partial, sigfile::suffix_of};
 use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties};
 use serde::Serialize;
@@ -42,7 +42,12 @@ struct Line<'a> {
     id_a: &'a str,
     id_b: &'a str,
     distance: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
 }
+
+/// Two ids, how far apart their signatures are, and how alike the texts are if that was asked for.
+pub(crate) type PairLine<A, B> = (A, B, u32, Option<f64>);
 
 /// Where pairs are written: a file that appears when it is complete, or standard output.
 pub(crate) enum PairWriter {
@@ -83,44 +88,49 @@ impl Target {
 
 impl PairWriter {
     /// Begins a file.
-    pub(crate) fn create(path: &Path, format: PairFormat) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, format: PairFormat, similarity: bool) -> io::Result<Self> {
         let file = Partial::create(path)?;
         match format {
             PairFormat::Parquet => {
                 let packed = WriterProperties::builder().set_compression(Compression::SNAPPY);
-                let schema = batch(&[])?.schema();
+                let schema = batch(&[], similarity)?.schema();
                 let writer = ArrowWriter::try_new(file, schema, Some(packed.build()));
                 Ok(PairWriter::Parquet(Box::new(writer.map_err(io::Error::other)?)))
             }
-            format => PairWriter::text(Target::File(file), format),
+            format => PairWriter::text(Target::File(file), format, similarity),
         }
     }
 
     /// Writes to standard output, which takes text.
     pub(crate) fn standard(format: PairFormat) -> io::Result<Self> {
-        PairWriter::text(Target::Standard(io::stdout()), format)
+        PairWriter::text(Target::Standard(io::stdout()), format, false)
     }
 
-    fn text(target: Target, format: PairFormat) -> io::Result<Self> {
+    fn text(target: Target, format: PairFormat, similarity: bool) -> io::Result<Self> {
         if format == PairFormat::Jsonl {
             return Ok(PairWriter::Jsonl(BufWriter::new(target)));
         }
         // The header is there even if no pair is.
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(target);
-        writer.write_record(["id_a", "id_b", "distance"])?;
+        let names = ["id_a", "id_b", "distance", "similarity"];
+        writer.write_record(&names[..3 + usize::from(similarity)])?;
         Ok(PairWriter::Csv(Box::new(writer)))
     }
 
-    /// Writes some pairs: their ids and distances.
-    pub(crate) fn write<A, B>(&mut self, pairs: &[(A, B, u32)]) -> io::Result<()>
+    /// Writes some pairs, with similarities if the file has them.
+    pub(crate) fn write<A, B>(&mut self, pairs: &[PairLine<A, B>]) -> io::Result<()>
     where
         A: AsRef<str>,
         B: AsRef<str>,
     {
-        let lines = pairs.iter().map(|(a, b, distance)| Line {
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let lines = pairs.iter().map(|(a, b, distance, similarity)| Line {
             id_a: a.as_ref(),
             id_b: b.as_ref(),
             distance: *distance,
+            similarity: *similarity,
         });
         match self {
             PairWriter::Csv(writer) => {
@@ -137,7 +147,9 @@ impl PairWriter {
                 Ok(())
             }
             PairWriter::Parquet(writer) => {
-                let batch = batch(&lines.collect::<Vec<_>>())?;
+                let lines: Vec<Line<'_>> = lines.collect();
+                let similarity = lines.iter().any(|line| line.similarity.is_some());
+                let batch = batch(&lines, similarity)?;
                 writer.write(&batch).map_err(io::Error::other)
             }
         }
@@ -168,14 +180,15 @@ fn io_error(error: csv::Error) -> io::Error {
     }
 }
 
-fn batch(lines: &[Line<'_>]) -> io::Result<RecordBatch> {
+fn batch(lines: &[Line<'_>], similarity: bool) -> io::Result<RecordBatch> {
     let a = StringArray::from_iter_values(lines.iter().map(|line| line.id_a));
     let b = StringArray::from_iter_values(lines.iter().map(|line| line.id_b));
     let distances = UInt32Array::from_iter_values(lines.iter().map(|line| line.distance));
-    RecordBatch::try_from_iter([
-        ("id_a", Arc::new(a) as _),
-        ("id_b", Arc::new(b) as _),
-        ("distance", Arc::new(distances) as _),
-    ])
-    .map_err(io::Error::other)
+    let mut columns: Vec<(&str, ArrayRef)> =
+        vec![("id_a", Arc::new(a)), ("id_b", Arc::new(b)), ("distance", Arc::new(distances))];
+    if similarity {
+        let similarities = lines.iter().map(|line| line.similarity.unwrap_or_default());
+        columns.push(("similarity", Arc::new(Float64Array::from_iter_values(similarities))));
+    }
+    RecordBatch::try_from_iter(columns).map_err(io::Error::other)
 }
