@@ -212,7 +212,10 @@ fn mistakes_are_told_with_the_way_out() {
         ("sign nowhere.jsonl -o x.sig", "nowhere.jsonl"),
         ("sign examples/docs.jsonl -o x.npy", "lookalike convert x.sig x.npy"),
         ("sign examples/docs.jsonl -o no/such/folder/x.sig", "there is no folder `no/such/folder`"),
-        ("sign examples/docs.jsonl --recipe texts -o x.sig", "text, web, code, topsig-1024"),
+        (
+            "sign examples/docs.jsonl --recipe texts -o x.sig",
+            "text, minhash-256, web, code, topsig-1024",
+        ),
         ("sign examples/docs.jsonl --bits 100 -o x.sig", "multiple of 64"),
         ("sign examples/docs.jsonl --terms docs.sig -o x.sig", "does not weigh by term statistics"),
         ("search nowhere.sig --text x", "nowhere.sig"),
