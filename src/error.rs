@@ -73,17 +73,6 @@ pub enum Error {
         problem: String,
     },
 
-    /// More work than the user allowed.
-    #[error("{what}: about {expected}, and at most {allowed} are allowed")]
-    TooMuch {
-        /// What there would be too much of.
-        what: &'static str,
-        /// How many of them, estimated.
-        expected: u64,
-        /// The bound.
-        allowed: u64,
-    },
-
     /// A recipe that weighs terms by their statistics, without the statistics it was made with.
     #[error("recipe `{recipe}` needs {wanted}, but {given}")]
     Terms {

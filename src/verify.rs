@@ -4,7 +4,12 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, Signer, features::weights::ONE, hamming::Kernel, recipe::Scratch};
+use crate::{
+    Error, Result, Signer,
+    features::weights::ONE,
+    hamming::{Kernel, merged},
+    recipe::Scratch,
+};
 
 /// What decides whether two documents are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,7 +63,7 @@ impl Verify {
     /// The similarity of two documents.
     pub fn similarity(&self, a: FeatureSet<'_>, b: FeatureSet<'_>) -> f64 {
         let sizes = (a.elements.len() as f64, b.elements.len() as f64);
-        let shared = || shared(a.elements, b.elements) as f64;
+        let shared = || merged(a.elements, b.elements) as f64;
         match self {
             Verify::None => 1.0,
             Verify::Jaccard(_) => {
@@ -91,19 +96,6 @@ impl Verify {
             _ => usize::MAX,
         }
     }
-}
-
-/// How many elements two ascending sets share.
-pub fn shared(a: &[u32], b: &[u32]) -> usize {
-    let (mut i, mut j, mut shared) = (0, 0, 0);
-    while i < a.len() && j < b.len() {
-        let (x, y) = (a[i], b[j]);
-        // No branches to guess wrong.
-        shared += usize::from(x == y);
-        i += usize::from(x <= y);
-        j += usize::from(y <= x);
-    }
-    shared
 }
 
 fn cosine_of_sets(a: FeatureSet<'_>, b: FeatureSet<'_>) -> f64 {
@@ -234,6 +226,11 @@ pub fn compare(signer: &Signer, first: &str, second: &str) -> Likeness {
 /// The cosine that a Hamming distance stands for: an angle of 180 degrees flips every bit.
 pub fn cosine_of_distance(distance: u32, bits: u32) -> f64 {
     (std::f64::consts::PI * f64::from(distance) / f64::from(bits)).cos()
+}
+
+/// The Jaccard coefficient that a distance of one-bit MinHash signatures stands for: strangers agree in half of the bits.
+pub fn jaccard_of_distance(distance: u32, bits: u32) -> f64 {
+    (1.0 - 2.0 * f64::from(distance) / f64::from(bits)).max(0.0)
 }
 
 fn add_features(signer: &Signer, text: &str, side: usize, features: &mut Features) {

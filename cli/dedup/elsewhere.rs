@@ -6,6 +6,7 @@ use lookalike::{
     Recipe, SignatureFile, Signatures,
     dedup::{Decision, sketches::SketchFile},
     join::{JoinSettings, cross_join},
+    verify::jaccard_of_distance,
 };
 
 use crate::{failure::hinted, output::open_signatures};
@@ -69,10 +70,9 @@ impl Elsewhere {
     /// They are not kept.
     pub(crate) fn decide(&self, decisions: &mut [Decision]) {
         for (&row, &distance) in &self.distances {
-            // What a distance stands for, as one-bit MinHash has it.
-            let similarity = 1.0 - 2.0 * distance as f32 / self.bits as f32;
+            let similarity = jaccard_of_distance(distance, self.bits) as f32;
             decisions[row as usize] =
-                Decision { keeper: Decision::ELSEWHERE, distance, similarity: similarity.max(0.0) };
+                Decision { keeper: Decision::ELSEWHERE, distance, similarity };
         }
     }
 }

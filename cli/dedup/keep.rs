@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use lookalike::Document;
 use serde_json::Value;
 
+use crate::input::value_at;
+
 /// The rule by which keepers are chosen; among equals the first of the input is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Keep {
@@ -97,18 +99,6 @@ impl Keep {
             _ => self.preference(document) != u64::MAX,
         }
     }
-}
-
-/// The value of a field; dots reach into nested ones, a name with the dots in it wins.
-pub(crate) fn value_at<'v>(
-    fields: &'v serde_json::Map<String, Value>,
-    path: &str,
-) -> Option<&'v Value> {
-    if let Some(value) = fields.get(path) {
-        return Some(value);
-    }
-    let (first, rest) = path.split_once('.')?;
-    value_at(fields.get(first)?.as_object()?, rest)
 }
 
 /// A value in words, as users write it.

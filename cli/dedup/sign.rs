@@ -9,10 +9,10 @@ use lookalike::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::keep::{Keep, text_of, value_at};
+use super::keep::{Keep, text_of};
 use crate::{
     commands::{Global, Outcome},
-    input::{BadRecord, Chunk, OnError, Sources},
+    input::{BadRecord, Chunk, OnError, Sources, value_at},
     output::Reading,
 };
 

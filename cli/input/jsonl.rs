@@ -61,7 +61,7 @@ fn with_payload(place: Place, json: &str, options: &Options) -> Record {
         return finish(place, text, Field::Missing, options, || fields);
     }
     // An id that is not usable stays in the payload.
-    let id = match get(&fields, options.id_path()) {
+    let id = match value_at(&fields, options.id_path()) {
         Some(value) => id_of_value(value),
         None => Field::Missing,
     };
@@ -226,15 +226,15 @@ fn id_of_raw(raw: &RawValue) -> Field {
 }
 
 /// The value at a path; a key with the dots in it wins over nested keys.
-fn get<'v>(fields: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
+pub(crate) fn value_at<'v>(fields: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
     if let Some(value) = fields.get(path) {
         return Some(value);
     }
     path.rmatch_indices('.')
-        .find_map(|(dot, _)| get(fields.get(&path[..dot])?.as_object()?, &path[dot + 1..]))
+        .find_map(|(dot, _)| value_at(fields.get(&path[..dot])?.as_object()?, &path[dot + 1..]))
 }
 
-/// Like [`get`], and removes it.
+/// Like [`value_at`], and removes it.
 pub(super) fn take(fields: &mut Map<String, Value>, path: &str) -> Option<Value> {
     if let Some(value) = fields.shift_remove(path) {
         return Some(value);

@@ -33,6 +33,7 @@ pub(crate) use args::{InputArgs, OnError, ReadArgs};
 pub(crate) use chunk::{Chunk, Record};
 pub(crate) use compression::decompressed;
 pub(crate) use format::{Format, of_name};
+pub(crate) use jsonl::value_at;
 pub(crate) use original::Original;
 pub(crate) use pipeline::run;
 pub(crate) use record::{BadRecord, InputError};

@@ -4,7 +4,7 @@ use super::{Dial, entries::Entries, reduced::Reduced, sketches::SketchFile};
 use crate::{
     cluster::Likeness,
     hamming::Kernel,
-    verify::{FeatureSet, Verify},
+    verify::{FeatureSet, Verify, jaccard_of_distance},
 };
 
 /// What is known of entries, and how they are compared.
@@ -30,8 +30,7 @@ impl<'a> Alike<'a> {
     }
 
     pub(crate) fn set(&self, entry: u32) -> FeatureSet<'a> {
-        let row = self.entries.row(entry);
-        FeatureSet { elements: self.sketches.set(row), weights: self.sketches.weights(row) }
+        self.sketches.features(self.entries.row(entry))
     }
 
     pub(crate) fn distance(&self, a: u32, b: u32) -> u32 {
@@ -55,7 +54,7 @@ impl<'a> Alike<'a> {
 
     /// The Jaccard coefficient that a distance stands for.
     pub(crate) fn estimate(&self, distance: u32) -> f64 {
-        (1.0 - 2.0 * f64::from(distance) / f64::from(self.sketches.bits())).max(0.0)
+        jaccard_of_distance(distance, self.sketches.bits())
     }
 
     /// The entry of a rank.

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{Decision, sketches::SketchFile};
-use crate::verify::{FeatureSet, Verify};
+use crate::verify::Verify;
 
 /// In larger clusters, so many members stand for all when all pairs are compared.
 const COMPARED: usize = 64;
@@ -61,10 +61,11 @@ pub fn audit_cluster(
     let sampled = different.len() > COMPARED;
     let step = different.len().div_ceil(COMPARED).max(1);
     let chosen: Vec<u32> = different.into_iter().step_by(step).collect();
+    let set = |row: u32| sketches.features(row as usize);
     let mut least = least_to_keeper;
     for (i, &a) in chosen.iter().enumerate() {
         for &b in &chosen[i + 1..] {
-            least = least.min(verify.similarity(set(sketches, a), set(sketches, b)) as f32);
+            least = least.min(verify.similarity(set(a), set(b)) as f32);
         }
     }
     let mut sources: Vec<u32> =
@@ -83,11 +84,6 @@ pub fn audit_cluster(
         chain: chain.unwrap_or(1),
         sources,
     }
-}
-
-fn set(sketches: &SketchFile, row: u32) -> FeatureSet<'_> {
-    let row = row as usize;
-    FeatureSet { elements: sketches.set(row), weights: sketches.weights(row) }
 }
 
 /// What each source loses, by its number.

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::{
     SMALL,
     alike::{Alike, Group},
-    pairs::{Pairs, pair},
+    pairs::{Pairs, locked, pair, unlocked},
     reduced::Reduced,
 };
 use crate::{Error, Result, features::hash::mix, table::Parts};
@@ -173,7 +173,7 @@ impl<'a> Finder<'a> {
             .try_for_each_init(Scratch::default, |scratch, part| {
                 self.find_in_part(band, part, scratch, pairs, &aside)
             })?;
-        Ok(aside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        Ok(unlocked(aside))
     }
 
     /// Finds buckets among items, which are keys with their entries.
@@ -206,7 +206,7 @@ impl<'a> Finder<'a> {
                 self.find_in_part(band, items, scratch, pairs, &aside)
             },
         )?;
-        let mut dense = aside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).dense;
+        let mut dense = unlocked(aside).dense;
         dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
         Ok(Found { compared: self.compared.into_inner(), dense, ..Found::default() })
     }
@@ -227,12 +227,12 @@ impl<'a> Finder<'a> {
             let dense = alike > DENSE && share > DENSE_SHARE || alike > LISTED;
             if self.lazy && dense {
                 let group = self.group(&scratch.members);
-                aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).dense.push(group);
+                locked(aside).dense.push(group);
                 return Ok(());
             }
             if bucket.len() > HUGE {
                 let huge = ((bucket[0] >> 32) as u32, bucket.len());
-                aside.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).huge.push(huge);
+                locked(aside).huge.push(huge);
                 return Ok(());
             }
             return self.compare_large(band, scratch, pairs);

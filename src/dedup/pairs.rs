@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
 };
 
 use rayon::prelude::*;
@@ -22,6 +22,16 @@ pub(crate) fn pair(a: u32, b: u32) -> u64 {
 /// The later and the earlier member.
 pub(crate) fn members(pair: u64) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
+}
+
+/// What a lock guards. A thread that panicked with it ends the run anyway.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The same when no other thread can have it.
+pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Where all threads put candidate pairs.
@@ -55,7 +65,7 @@ impl Pairs {
         pairs.sort_unstable_by_key(|&pair| part_of(pair));
         for some in pairs.chunk_by(|&a, &b| part_of(a) == part_of(b)) {
             let part = &self.parts[part_of(some[0]) as usize];
-            let mut part = part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut part = locked(part);
             part.pairs.extend_from_slice(some);
             if part.pairs.len() > self.room {
                 part.spill(&self.folder).map_err(|error| Error::io(&self.folder, error))?;
@@ -68,7 +78,7 @@ impl Pairs {
     /// How many pairs there are.
     pub(crate) fn len(&self) -> usize {
         let len = |part: &Mutex<Part>| {
-            let part = part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let part = locked(part);
             part.pairs.len() + part.on_disk
         };
         self.parts.iter().map(len).sum()
@@ -85,8 +95,7 @@ impl Pairs {
                 return Ok(());
             }
             let load = |part: Mutex<Part>| {
-                let part = part.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-                part.load().map_err(|error| Error::io(&folder, error))
+                unlocked(part).load().map_err(|error| Error::io(&folder, error))
             };
             let sorted: Result<Vec<Vec<u64>>> = some.into_par_iter().map(load).collect();
             sorted?.iter().try_for_each(|pairs| each(pairs))?;

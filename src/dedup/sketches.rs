@@ -14,6 +14,7 @@ use crate::{
     recipe::Sketch,
     sigfile::Strings,
     signature::words_for,
+    verify::FeatureSet,
 };
 
 const KIND: &str = "sketches";
@@ -319,6 +320,11 @@ impl SketchFile {
     /// The features of a document, ascending.
     pub fn set(&self, row: usize) -> &[u32] {
         &self.elements.as_slice()[self.range(row)]
+    }
+
+    /// The features of a document, as they are compared.
+    pub fn features(&self, row: usize) -> FeatureSet<'_> {
+        FeatureSet { elements: self.set(row), weights: self.weights(row) }
     }
 
     /// Whether features have weights.

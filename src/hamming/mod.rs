@@ -29,6 +29,7 @@ use crate::{Error, Result};
 pub use check::{InOrder, Met, Near, Pair, READ_PAST, Stretch};
 pub use minima::Functions;
 pub(crate) use minima::mix32;
+pub(crate) use shared::merged;
 pub use sliced::Match;
 
 /// The environment variable that forces a level.

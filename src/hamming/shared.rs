@@ -26,6 +26,14 @@ pub(super) fn shared(a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
             return None;
         }
     }
+    shared += merged(&a[i..], &b[j..]);
+    (shared >= needed).then_some(shared)
+}
+
+/// The same for all of them, an element at a time.
+#[inline(always)]
+pub(crate) fn merged(a: &[u32], b: &[u32]) -> usize {
+    let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         let (x, y) = (a[i], b[j]);
         // No branches to guess wrong.
@@ -33,7 +41,7 @@ pub(super) fn shared(a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
         i += usize::from(x <= y);
         j += usize::from(y <= x);
     }
-    (shared >= needed).then_some(shared)
+    shared
 }
 
 #[cfg(test)]

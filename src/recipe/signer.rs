@@ -141,15 +141,11 @@ impl Signer {
             return Signed { signature, margins: None, passage: None };
         }
         scratch.votes.resize(self.recipe.signature.bits as usize, 0);
-        match self.recipe.signature.kind {
-            SignatureKind::SimHash => {
-                simhash::vote(&scratch.weighted, hash_bits, &mut scratch.votes)
-            }
-            SignatureKind::TopSig => {
-                topsig::project(&scratch.weighted, hash_bits, &mut scratch.votes)
-            }
-            SignatureKind::MinHash => unreachable!("it has no votes"),
-        }
+        let vote = match self.recipe.signature.kind {
+            SignatureKind::TopSig => topsig::project,
+            _ => simhash::vote,
+        };
+        vote(&scratch.weighted, hash_bits, &mut scratch.votes);
         let signature = signature_of(&scratch.votes).expect("the recipe was checked");
         let margins = self.with_margins.then(|| margins_of(&scratch.votes));
         Signed { signature, margins, passage: None }
