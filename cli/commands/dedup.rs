@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    ops::ControlFlow,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -10,43 +9,38 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use lookalike::{
-    Document, Recipe, Signer,
+    Recipe, Signer,
     cluster::Linkage,
     dedup::{
-        AlikePair, Decision, Dedup as Engine, Deduplicated, Dial, Limits,
-        audit::{ClusterAudit, audit_cluster, audit_sources},
-        sketches::SketchFile,
+        AlikePair, Decision, Dedup as Engine, Deduplicated, Dial, Limits, sketches::SketchFile,
     },
     recipe::SketchSettings,
     verify::Verify,
 };
-use rayon::prelude::*;
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Global, Outcome};
 use crate::{
     dedup::{
         elsewhere::Elsewhere,
         estimate::estimate,
+        examples::examples,
         groups::Groups,
         html,
+        ids::check_ids,
         keep::Keep,
         listing::PairFile,
         parts::{merge_parts, part_name, parts_in},
-        report::{ClusterReport, Example, Report, SourceReport, Stage, peak_memory},
+        report::{Findings, Report, Stage, peak_memory},
         sign::{SignStage, SignedInput},
         work::{Spool, Work, clear_output},
-        write::{Mode, WriteStage, output_name, planned, rounded},
+        write::{Mode, WriteStage, output_name, planned},
     },
     failure::hinted,
-    input::{self, InputArgs, ReadArgs, Sources},
+    input::{InputArgs, ReadArgs, Sources, fingerprint_of},
     output::{PairFormat, Steps, check_output, counted, print, say},
     size,
 };
-
-/// A source of fewer documents is no source that somebody would miss.
-const LEAST_OF_A_SOURCE: u64 = 10;
 
 const EXPERTS: &str = "For experts";
 const SAFETY: &str = "Safety";
@@ -154,13 +148,6 @@ pub(crate) struct Dedup {
     verify: Option<Verify>,
 }
 
-/// What tells whether a file is still the same.
-fn fingerprint(path: &Path) -> Value {
-    let about = path.metadata().ok();
-    let changed = about.as_ref().and_then(|about| about.modified().ok());
-    json!([path, about.map(|about| about.len()), changed.map(|time| format!("{time:?}"))])
-}
-
 /// A share as `50%`, `50` or `0.5`.
 fn percent(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
@@ -263,23 +250,37 @@ impl Run<'_> {
         }
         let (sketches, input, outcome) = self.sign(&sources, &work)?;
         // What was signed with these ids is of no use.
-        self.check_ids(&sketches, &spool).inspect_err(|_| work.forget())?;
+        check_ids(&sketches, || self.sources(&spool, Wanted::Places))
+            .inspect_err(|_| work.forget())?;
         self.check_fields(&input).inspect_err(|_| work.forget())?;
         let elsewhere = self.elsewhere(&sketches)?;
         let mut decided = self.decide(&sketches, &elsewhere, &work)?;
         elsewhere.decide(&mut decided.decisions);
         let groups = Groups::new(&decided.decisions);
-        let mut report = self.report(&sketches, &input, &decided, &groups, settings);
+        let findings = Findings {
+            sketches: &sketches,
+            input: &input,
+            decided: &decided,
+            groups: &groups,
+            dial: self.dial,
+            max_loss: args.max_loss,
+            max_cluster: args.max_cluster,
+            // Nobody reads an audit of what is not written.
+            audited: args.output.is_some() || self.global.json(),
+        };
+        let mut report = findings.report(settings);
         if !report.alarms.is_empty() && !args.force && args.output.is_some() {
             return Err(alarmed(&report.alarms));
         }
         if let Some(path) = &args.clusters {
-            write_clusters(path, &sketches, &decided.decisions, &groups)?;
+            groups.write(path, &sketches, &decided.decisions)?;
         }
         if let Some(output) = &args.output {
             let ids = &elsewhere.ids;
             self.write(output, &sketches, &decided.decisions, &groups, ids, &spool)?;
-            report.examples = self.examples(&sketches, &decided.decisions, &spool)?;
+            let sources = self.sources(&spool, Wanted::Nothing)?;
+            let threads = self.global.threads();
+            report.examples = examples(&sketches, &decided.decisions, &sources, threads)?;
         }
         report.stages = std::mem::take(&mut self.stages);
         report.peak_memory = peak_memory();
@@ -348,6 +349,11 @@ impl Run<'_> {
         ))
     }
 
+    fn against(&self) -> Vec<Value> {
+        let of = |path: &PathBuf| fingerprint_of(&path.to_string_lossy(), path);
+        self.args.against.iter().map(of).collect()
+    }
+
     /// All that the result depends on: work with other settings is not gone on with.
     fn settings(&self, sources: &Sources) -> anyhow::Result<Value> {
         let args = self.args;
@@ -366,7 +372,7 @@ impl Run<'_> {
             "recipe": self.signer.recipe().hash(),
             "pairs": args.pairs,
             "radius": self.dial.radius,
-            "against": args.against.iter().map(|path| fingerprint(path)).collect::<Vec<_>>(),
+            "against": self.against(),
         }))
     }
 
@@ -549,326 +555,12 @@ impl Run<'_> {
         })
     }
 
-    fn report(
-        &self,
-        sketches: &SketchFile,
-        input: &SignedInput,
-        decided: &Deduplicated,
-        groups: &Groups,
-        settings: Value,
-    ) -> Report {
-        let decisions = &decided.decisions;
-        let chains: BTreeMap<u32, u32> = decided.chains.iter().copied().collect();
-        let audit = |rows: &Vec<u32>| {
-            let chain = chains.get(&rows[0]).copied();
-            audit_cluster(sketches, decisions, self.dial.verify, rows, chain)
-        };
-        // Nobody reads an audit of what is not written.
-        let audited = if self.is_reported() { &groups.members[..] } else { &[] };
-        let mut audits: Vec<ClusterAudit> = audited.par_iter().map(audit).collect();
-        let named = |audit: &ClusterAudit| {
-            let id = sketches.id(audit.keeper as usize).into_owned();
-            ClusterReport::new(id, audit, &input.sources)
-        };
-        let mut sizes = BTreeMap::new();
-        audits.iter().for_each(|audit| {
-            *sizes.entry(audit.size.next_power_of_two()).or_insert(0) += 1;
-        });
-        audits.sort_by(|a, b| a.least.total_cmp(&b.least).then(a.keeper.cmp(&b.keeper)));
-        let loosest: Vec<ClusterReport> = audits.iter().take(20).map(named).collect();
-        audits.sort_by_key(|audit| (std::cmp::Reverse(audit.size), audit.keeper));
-        let largest: Vec<ClusterReport> = audits.iter().take(20).map(named).collect();
-
-        let removed = || decisions.iter().enumerate().filter(|(row, d)| d.keeper as usize != *row);
-        let mut distances = vec![0; self.dial.radius as usize + 1];
-        let mut similarities = vec![0; 101];
-        let (mut removed_bytes, mut copies, mut number, mut elsewhere) = (0, 0, 0, 0);
-        for (row, decision) in removed() {
-            number += 1;
-            let at = (decision.distance as usize).min(distances.len() - 1);
-            distances[at] += 1;
-            similarities[(decision.similarity * 100.0).floor() as usize] += 1;
-            removed_bytes += sketches.facts()[row].text_bytes;
-            let set = |row: usize| sketches.facts()[row].set_hash;
-            let here = decision.keeper != Decision::ELSEWHERE;
-            elsewhere += u64::from(!here);
-            copies += u64::from(here && set(row) == set(decision.keeper as usize));
-        }
-        let sources = audit_sources(sketches, decisions);
-        let mut sources: Vec<SourceReport> = (input.sources.iter().zip(sources))
-            .map(|(source, audit)| SourceReport { source: source.clone(), audit })
-            .collect();
-        sources.sort_by(|a, b| b.audit.removed.cmp(&a.audit.removed).then(a.source.cmp(&b.source)));
-        let mut report = Report {
-            program: format!("lookalike {}", env!("CARGO_PKG_VERSION")),
-            settings,
-            dial: self.dial,
-            documents: input.documents,
-            kept: input.documents - number,
-            removed: number,
-            copies,
-            unsigned: input.unsigned,
-            without_field: input.without_field,
-            elsewhere,
-            skipped: input.skipped,
-            text_bytes: input.text_bytes,
-            removed_bytes,
-            clusters: groups.members.len(),
-            checked: decided.checked.clone(),
-            counts: decided.counts.clone(),
-            max_loss: self.args.max_loss,
-            alarms: Vec::new(),
-            sources,
-            largest,
-            loosest,
-            sizes: sizes.into_iter().collect(),
-            distances,
-            similarities,
-            examples: Vec::new(),
-            stages: Vec::new(),
-            peak_memory: None,
-        };
-        report.alarms = self.alarms(&report);
-        report.sources.truncate(100);
-        report
-    }
-
-    fn is_reported(&self) -> bool {
-        self.args.output.is_some() || self.global.json()
-    }
-
-    /// What should make somebody look before documents are removed.
-    fn alarms(&self, report: &Report) -> Vec<String> {
-        let mut alarms = Vec::new();
-        let most = self.args.max_loss;
-        let large = |source: &&SourceReport| source.audit.documents >= LEAST_OF_A_SOURCE;
-        for source in
-            report.sources.iter().filter(large).filter(|source| source.audit.loss() > most)
-        {
-            let (lost, all) = (source.audit.removed, source.audit.documents);
-            let share = 100.0 * source.audit.loss();
-            alarms.push(format!(
-                "`{}` would lose {lost} of {all} documents ({share:.0}%)",
-                source.source
-            ));
-        }
-        let largest = report.largest.first();
-        if let (Some(most), Some(largest)) = (self.args.max_cluster, largest)
-            && largest.size > most
-        {
-            let size = largest.size;
-            alarms.push(format!("the cluster of `{}` has {size} documents", largest.id));
-        }
-        alarms
-    }
-
-    /// Some removed documents with their keepers, from the beginning of the input: nobody waits for examples.
-    fn examples(
-        &self,
-        sketches: &SketchFile,
-        decisions: &[Decision],
-        spool: &Spool,
-    ) -> anyhow::Result<Vec<Example>> {
-        const CHUNKS: usize = 64;
-        const EXAMPLES: usize = 12;
-        let plan = planned(sketches.records());
-        let rows = plan.get(CHUNKS).map_or(sketches.len(), |chunk| chunk.first_row() as usize);
-        let near = |row: &usize| {
-            let decision = decisions[*row];
-            decision.keeper as usize != *row
-                && (decision.keeper as usize) < rows
-                && decision.similarity < 1.0
-        };
-        let candidates: Vec<usize> = (0..rows).filter(near).collect();
-        let step = candidates.len().div_ceil(EXAMPLES).max(1);
-        let chosen: Vec<usize> = candidates.into_iter().step_by(step).collect();
-        let mut texts: BTreeMap<usize, Option<Document>> = BTreeMap::new();
-        for &row in &chosen {
-            texts.insert(row, None);
-            texts.insert(decisions[row].keeper as usize, None);
-        }
-        let sources = self.sources(spool, Wanted::Nothing)?;
-        let wanted: Vec<bool> = (0..plan.len().min(CHUNKS))
-            .map(|number| {
-                let first = plan[number].first_row() as usize;
-                let end =
-                    plan.get(number + 1).map_or(sketches.len(), |chunk| chunk.first_row() as usize);
-                texts.range(first..end).next().is_some()
-            })
-            .collect();
-        let work = |number: usize, chunk| match wanted.get(number) {
-            Some(true) => (number, sources.parse(chunk)),
-            _ => (number, Vec::new()),
-        };
-        input::run(&sources, self.global.threads(), work, |(number, records)| {
-            let Some(chunk) = plan.get(number).filter(|_| number < CHUNKS) else {
-                return Ok(ControlFlow::Break(()));
-            };
-            let first = chunk.first_row() as usize;
-            for (i, document) in records.into_iter().flatten().enumerate() {
-                if let Some(text) = texts.get_mut(&(first + i)) {
-                    *text = Some(document);
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let example = |&row: &usize| {
-            let Decision { keeper, distance, similarity } = decisions[row];
-            let (removed, kept) =
-                (texts.get(&row)?.as_ref()?, texts.get(&(keeper as usize))?.as_ref()?);
-            Some(Example {
-                removed: removed.id.clone(),
-                keeper: kept.id.clone(),
-                distance,
-                similarity: rounded(similarity),
-                removed_text: shortened(&removed.text),
-                keeper_text: shortened(&kept.text),
-            })
-        };
-        Ok(chosen.iter().filter_map(example).collect())
-    }
-
-    /// Refuses documents that share an id: nobody could tell which of them was removed.
-    fn check_ids(&self, sketches: &SketchFile, spool: &Spool) -> anyhow::Result<()> {
-        let mut hashes: Vec<(u64, u32)> = (0..sketches.len() as u32)
-            .into_par_iter()
-            .map(|row| (xxh3_64(sketches.id(row as usize).as_bytes()), row))
-            .collect();
-        hashes.par_sort_unstable();
-        let same = |pair: &&[(u64, u32)]| {
-            let id = |i: usize| sketches.id(pair[i].1 as usize);
-            pair[0].0 == pair[1].0 && id(0) == id(1)
-        };
-        let twice: Vec<&[(u64, u32)]> = hashes.windows(2).filter(same).collect();
-        let Some(first) = twice.iter().min_by_key(|pair| pair[0].1) else { return Ok(()) };
-        let rows = [first[0].1 as usize, first[1].1 as usize];
-        let places = self
-            .places(spool, rows)
-            .unwrap_or_else(|_| rows.map(|row| format!("document {}", row + 1)));
-        let others = match twice.len() - 1 {
-            0 => String::new(),
-            others => format!(", and {} more", counted(others as u64, "document")),
-        };
-        Err(hinted(
-            format!(
-                "two documents have the id `{}`: {} and {}{others}",
-                sketches.id(rows[0]),
-                places[0],
-                places[1]
-            ),
-            "ids must tell documents apart: choose another field with `--id-field`, or `--by-place` names them by file and line",
-        ))
-    }
-
-    /// Where two documents are.
-    fn places(&self, spool: &Spool, rows: [usize; 2]) -> anyhow::Result<[String; 2]> {
-        let sources = self.sources(spool, Wanted::Places)?;
-        let mut found = [String::new(), String::new()];
-        let mut row = 0;
-        input::run(
-            &sources,
-            1,
-            |_, chunk| sources.parse(chunk),
-            |records| {
-                for document in records.into_iter().flatten() {
-                    if let Some(i) = rows.iter().position(|&wanted| wanted == row) {
-                        found[i] = document.id;
-                    }
-                    row += 1;
-                }
-                Ok(if row > rows[0].max(rows[1]) {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                })
-            },
-        )?;
-        Ok(found)
-    }
-
     fn tell(&self, report: &Report) -> anyhow::Result<()> {
         if self.global.json() {
             print(serde_json::to_string(&report)?)?;
         }
-        say(self.global, || self.summary(report));
+        say(self.global, || report.summary(&self.args.keep, self.args.output.as_deref()));
         Ok(())
-    }
-
-    fn summary(&self, report: &Report) -> String {
-        let Report { documents, kept, removed, copies, .. } = report;
-        let share = 100.0 * *removed as f64 / (*documents).max(1) as f64;
-        let mut text = format!(
-            "{removed} of {} {}removed ({share:.1}%): {copies} with the same words, {} near-duplicates; {kept} kept",
-            counted(*documents, "document"),
-            if self.args.output.is_some() { "" } else { "would be " },
-            removed - copies,
-        );
-        text += &format!(
-            "\n{} of text removed, {} of near-duplicates at {} or more alike",
-            size::display(report.removed_bytes),
-            counted(report.clusters as u64, "cluster"),
-            self.args.similarity
-        );
-        let checked = &report.checked;
-        if let Some(recall) = checked.recall {
-            text += &format!(
-                "\nchecked: of {} compared with all others, {} have near-duplicates; {:.1}% of these are found",
-                counted(checked.documents as u64, "document"),
-                checked.with_pairs,
-                100.0 * recall,
-            );
-            text +=
-                &format!("; {} of {} kept are left with one", checked.left_behind, checked.kept);
-        }
-        if report.elsewhere > 0 {
-            text += &format!(
-                "\nof these, {} for their signatures are near those of `--against`; texts were not compared",
-                counted(report.elsewhere, "document")
-            );
-        }
-        if report.without_field > 0 {
-            text += &format!(
-                "\nkept last of their clusters, without what `--keep {}` looks at: {}",
-                self.args.keep,
-                counted(report.without_field, "document")
-            );
-        }
-        if report.unsigned > 0 {
-            text += &format!(
-                "\nkept without a look, for they have no words: {}",
-                counted(report.unsigned, "document")
-            );
-        }
-        for alarm in &report.alarms {
-            text += &format!("\nalarm: {alarm}");
-        }
-        let seconds: f64 = report.stages.iter().map(|stage| stage.seconds).sum();
-        if seconds >= 1.0 {
-            let stages: Vec<String> = report
-                .stages
-                .iter()
-                .map(|stage| format!("{} {:.1} s", stage.name, stage.seconds))
-                .collect();
-            text += &format!(
-                "\n{seconds:.1} s ({}): {:.0} documents a second, {} of memory at most",
-                stages.join(", "),
-                *documents as f64 / seconds,
-                report.peak_memory.map_or("?".into(), size::display),
-            );
-        }
-        if let Some(output) = &self.args.output {
-            text += &format!("\n{}: see report.html", output.display());
-        }
-        text
-    }
-}
-
-/// The start of a long text.
-fn shortened(text: &str) -> String {
-    const MOST: usize = 2000;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
@@ -897,31 +589,4 @@ fn alarmed(alarms: &[String]) -> anyhow::Error {
         format!("nothing was written: {shown}{more}"),
         "look at the clusters (`--clusters FILE`, without -o), then raise `--max-loss` or `--max-cluster`, or say `--force`",
     )
-}
-
-fn write_clusters(
-    path: &Path,
-    sketches: &SketchFile,
-    decisions: &[Decision],
-    groups: &Groups,
-) -> anyhow::Result<()> {
-    use std::io::Write;
-    let name = || path.display().to_string();
-    let file = lookalike::partial::Partial::create(path).with_context(name)?;
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
-    for (number, rows) in groups.members.iter().enumerate() {
-        for &row in rows {
-            let Decision { keeper, distance, similarity } = decisions[row as usize];
-            let line = json!({
-                "id": sketches.id(row as usize), "cluster": number, "keeper": sketches.id(keeper as usize),
-                "distance": distance, "similarity": rounded(similarity),
-            });
-            writeln!(out, "{line}").with_context(name)?;
-        }
-    }
-    out.into_inner()
-        .map_err(|error| error.into_error())
-        .with_context(name)?
-        .complete()
-        .with_context(name)
 }

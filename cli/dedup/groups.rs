@@ -1,8 +1,19 @@
 //! Clusters as users see them: numbered in the order of their keepers, with what there is to know of each.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    io::{BufWriter, Write},
+    path::Path,
+};
 
-use lookalike::dedup::Decision;
+use anyhow::Context;
+use lookalike::{
+    dedup::{Decision, sketches::SketchFile},
+    partial::Partial,
+};
+use serde_json::json;
+
+use super::write::rounded;
 
 /// All clusters of two or more documents.
 pub(crate) struct Groups {
@@ -32,5 +43,32 @@ impl Groups {
     /// The number of the cluster with this keeper, if it has other members.
     pub(crate) fn number_of(&self, keeper: u32) -> Option<usize> {
         self.numbers.get(&keeper).copied()
+    }
+
+    /// Writes a line for each member of each cluster.
+    pub(crate) fn write(
+        &self,
+        path: &Path,
+        sketches: &SketchFile,
+        decisions: &[Decision],
+    ) -> anyhow::Result<()> {
+        let name = || path.display().to_string();
+        let file = Partial::create(path).with_context(name)?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        for (number, rows) in self.members.iter().enumerate() {
+            for &row in rows {
+                let Decision { keeper, distance, similarity } = decisions[row as usize];
+                let line = json!({
+                    "id": sketches.id(row as usize), "cluster": number, "keeper": sketches.id(keeper as usize),
+                    "distance": distance, "similarity": rounded(similarity),
+                });
+                writeln!(out, "{line}").with_context(name)?;
+            }
+        }
+        out.into_inner()
+            .map_err(|error| error.into_error())
+            .with_context(name)?
+            .complete()
+            .with_context(name)
     }
 }

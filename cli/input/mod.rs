@@ -37,7 +37,7 @@ pub(crate) use jsonl::value_at;
 pub(crate) use original::Original;
 pub(crate) use pipeline::run;
 pub(crate) use record::{BadRecord, InputError};
-pub(crate) use source::Sources;
+pub(crate) use source::{Sources, fingerprint_of};
 
 /// Whether a file's name tells that documents are in it.
 pub(crate) fn is_document(path: &std::path::Path) -> bool {

@@ -144,10 +144,7 @@ impl Sources {
                     std::fs::read(path).map_or(0, |bytes| xxhash_rust::xxh3::xxh3_64(&bytes));
                 return serde_json::json!(["-", input.bytes, format!("{content:016x}")]);
             }
-            let changed = path.metadata().and_then(|about| about.modified()).ok();
-            let changed = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-            let changed = changed.map(|since| since.as_nanos().to_string());
-            serde_json::json!([&*input.name, input.bytes, changed])
+            fingerprint_of(&input.name, path)
         };
         self.0.inputs.iter().map(of).collect()
     }
@@ -226,6 +223,15 @@ impl Sources {
         let (stop, stopped) = bounded(0);
         Chunks { units: receiver, current: None, stop: Some(stop), stopped }
     }
+}
+
+/// A file's name, size and time of change.
+pub(crate) fn fingerprint_of(name: &str, path: &Path) -> serde_json::Value {
+    let about = path.metadata().ok();
+    let changed = about.as_ref().and_then(|about| about.modified().ok());
+    let changed = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let bytes = about.map(|about| about.len());
+    serde_json::json!([name, bytes, changed.map(|since| since.as_nanos().to_string())])
 }
 
 /// Small whole files are read together: a folder may hold millions of them.
