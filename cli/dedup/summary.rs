@@ -5,6 +5,9 @@ use std::path::Path;
 use super::{keep::Keep, report::Report};
 use crate::{output::counted, size};
 
+/// From so many documents with near-duplicates on, the share that was found says something.
+const ENOUGH: usize = 30;
+
 impl Report {
     /// In words, for people at a terminal; `output` is where it all was written.
     pub(crate) fn summary(&self, keep: &Keep, output: Option<&Path>) -> String {
@@ -32,6 +35,11 @@ impl Report {
             );
             text +=
                 &format!("; {} of {} kept are left with one", checked.left_behind, checked.kept);
+            if recall < self.dial.recall && checked.with_pairs >= ENOUGH {
+                let promised = 100.0 * self.dial.recall;
+                text +=
+                    &format!("\nthat is less than the {promised:.0}% promised: see docs/dedup.md");
+            }
         }
         if self.elsewhere > 0 {
             text += &format!(
