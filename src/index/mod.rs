@@ -3,6 +3,7 @@
 mod blocks;
 mod composition;
 mod multi;
+mod origin;
 mod permuted;
 mod pieces;
 mod psm;

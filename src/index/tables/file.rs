@@ -1,9 +1,6 @@
 //! Tables in a file: saved once, and mapped whenever they are needed. `docs/format.md` draws it.
 
-use std::{
-    fs,
-    path::{Component, Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use bytemuck::{Pod, cast_slice};
 use rayon::prelude::*;
@@ -14,9 +11,8 @@ use crate::{
     Error, Result, Signatures,
     container::{Container, ContainerWriter, kind_of},
     hamming::{self, READ_PAST},
-    index::{Composition, Method},
+    index::{Composition, Method, origin::Origin},
     mapped::Cells,
-    partial::folder_of,
     signature::check_width,
     table::{Copies, KeyLayout, Rows, Stored, Table},
 };
@@ -37,15 +33,6 @@ struct About {
     /// The bits of each table's key. They follow from the rest; a program that would cut keys otherwise notices it here.
     keys: Vec<KeyLayout>,
     signatures: Origin,
-}
-
-/// The signatures that an index was built over.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Origin {
-    /// Their file, as seen from the folder of the index.
-    file: Option<String>,
-    /// XXH3-64 of their words.
-    xxh3: String,
 }
 
 impl<'a> Tables<'a> {
@@ -108,10 +95,7 @@ impl<'a> Tables<'a> {
             key_width: self.composition.key_width(),
             stored: self.stored,
             keys: self.composition.layouts().to_vec(),
-            signatures: Origin {
-                file: of.and_then(|of| name_from(folder_of(path), of)),
-                xxh3: format!("{:016x}", self.rows.checksum()),
-            },
+            signatures: Origin::new(self.rows, path, of),
         }
     }
 }
@@ -126,20 +110,6 @@ fn copy<T: Pod>(cells: &mut Cells<T>) {
 /// How many bytes follow the rows of a table: those that a vector may read, and up to where the next table begins.
 fn padding(bytes: usize) -> usize {
     (bytes + READ_PAST).next_multiple_of(ALIGNMENT) - bytes
-}
-
-/// How a file is called from a folder: relative to it, unless they have nothing in common.
-fn name_from(folder: &Path, file: &Path) -> Option<String> {
-    let folder = fs::canonicalize(folder).ok()?;
-    let file = fs::canonicalize(folder_of(file)).ok()?.join(file.file_name()?);
-    let common = folder.components().zip(file.components()).take_while(|(a, b)| a == b);
-    let common: Vec<Component<'_>> = common.map(|(a, _)| a).collect();
-    if !common.iter().any(|part| matches!(part, Component::Normal(_))) {
-        return file.to_str().map(str::to_owned);
-    }
-    let up = folder.components().skip(common.len()).map(|_| Some(".."));
-    let down = file.components().skip(common.len()).map(|part| part.as_os_str().to_str());
-    Some(up.chain(down).collect::<Option<Vec<_>>>()?.join("/"))
 }
 
 impl Stored {
@@ -231,15 +201,13 @@ impl IndexFile {
 
     /// Where the signatures are, if the index knows: in their place, or beside the index if the two were moved.
     pub fn signatures(&self) -> Option<PathBuf> {
-        let path = self.container.path();
-        let named = path.with_file_name(self.signatures_name()?);
-        let beside = path.with_file_name(named.file_name()?);
-        Some(if !named.exists() && beside.exists() { beside } else { named })
+        self.container.about.signatures.path(self.container.path())
     }
 
     /// The tables, over the signatures that they were built over.
     pub fn tables<'a>(&self, rows: &'a Signatures) -> Result<Tables<'a>> {
-        self.check_origin(rows)?;
+        let About { bits, rows: count, ref signatures, .. } = self.container.about;
+        signatures.check(self.container.path(), (count, bits), rows)?;
         let distinct = self.check_counts()?;
         let tables = self.read_tables(distinct)?;
         let firsts = match self.stored() {
@@ -267,25 +235,6 @@ impl IndexFile {
             true => Ok(()),
             false => Err(self.container.damaged(section, problem)),
         }
-    }
-
-    /// Other signatures would give wrong answers, so they are refused.
-    fn check_origin(&self, rows: &Signatures) -> Result<()> {
-        let about = &self.container.about;
-        let xxh3 = format!("{:016x}", rows.checksum());
-        let same = (about.bits, about.rows) == (rows.bits(), rows.len() as u64);
-        if same && about.signatures.xxh3 == xxh3 {
-            return Ok(());
-        }
-        let name = self.signatures_name().map_or(String::new(), |name| format!("{name} with "));
-        let say = |rows: u64, bits: u32, xxh3: &str| {
-            format!("{rows} signatures of {bits} bits (checksum {xxh3})")
-        };
-        Err(Error::OtherSignatures {
-            index: self.container.path().to_owned(),
-            wanted: name + &say(about.rows, about.bits, &about.signatures.xxh3),
-            given: say(rows.len() as u64, rows.bits(), &xxh3),
-        })
     }
 
     /// How many signatures are distinct, if that can be.
@@ -373,20 +322,6 @@ fn all_below(numbers: &[u32], end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_named_as_seen_from_the_index() {
-        let place = tempfile::tempdir().unwrap();
-        let (a, b) = (place.path().join("a"), place.path().join("b"));
-        fs::create_dir(&a).unwrap();
-        fs::create_dir(&b).unwrap();
-        let name = |folder: &Path, file: PathBuf| name_from(folder, &file);
-        assert_eq!(name(&a, a.join("x.sig")).as_deref(), Some("x.sig"));
-        assert_eq!(name(&a, b.join("x.sig")).as_deref(), Some("../b/x.sig"));
-        assert_eq!(name(place.path(), b.join("x.sig")).as_deref(), Some("b/x.sig"));
-        assert_eq!(name(&a, "/x.sig".into()).as_deref(), Some("/x.sig"));
-        assert_eq!(name(&a, b.join("nowhere/x.sig")), None);
-    }
 
     #[test]
     fn rows_begin_at_lines_and_have_room_behind_them() {
