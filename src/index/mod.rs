@@ -2,6 +2,8 @@
 
 mod blocks;
 mod composition;
+mod issl;
+mod merge;
 mod multi;
 mod origin;
 mod permuted;
@@ -13,6 +15,8 @@ mod tables;
 
 pub use composition::{Composition, Method};
 pub(crate) use composition::{Step, slice};
+pub use issl::{Issl, IsslFile, Proven, Reach};
+pub use merge::merge;
 pub use permuted::{Permuted, PermutedMethod};
 pub use scan::Scan;
 pub use tables::{Build, IndexFile, Tables};

@@ -1,0 +1,96 @@
+//! What an answer is worth: measured on a sample, once for each question.
+
+use super::{Issl, Reach, locked};
+use crate::{
+    Result,
+    index::{
+        Answers, Neighbor, Promise, Queries,
+        sample::{spread, taken},
+    },
+};
+
+/// The recall of the `k` nearest with a reach.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    k: usize,
+    reach: Reach,
+    /// Whether queries were the sample, or rows for want of enough of them.
+    of_queries: bool,
+    recall: f32,
+}
+
+/// So many queries, or rows, are a sample.
+const SAMPLE: usize = 128;
+const ENOUGH: usize = 64;
+
+impl Issl<'_> {
+    /// What is expected of the nearest rows that were found. The first batch of many queries is the sample for all later
+    /// ones; until then, rows are.
+    pub(super) fn expected(
+        &self,
+        queries: Queries<'_>,
+        k: usize,
+        reach: Reach,
+        found: &Answers,
+    ) -> Result<Promise> {
+        let of_queries = queries.len() >= ENOUGH;
+        let same = |known: &Known| (known.k, known.reach) == (k, reach);
+        let suits = |known: &&Known| same(known) && known.of_queries >= of_queries;
+        if let Some(known) = locked(&self.known).iter().find(suits) {
+            return Ok(Promise::Expected { recall: known.recall });
+        }
+        let recall = match of_queries {
+            true => self.recall_of_queries(queries, k, found)?,
+            false => self.recall_of_rows(k, reach)?,
+        };
+        let mut all = locked(&self.known);
+        all.retain(|known| !same(known));
+        all.push(Known { k, reach, of_queries, recall });
+        Ok(Promise::Expected { recall })
+    }
+
+    fn recall_of_queries(&self, queries: Queries<'_>, k: usize, found: &Answers) -> Result<f32> {
+        let chosen = spread(queries.len(), SAMPLE);
+        let sample = taken(queries.signatures(), &chosen)?;
+        let truth = self.truth((&sample).into(), k)?;
+        Ok(share(&truth, chosen.iter().map(|&query| found.of(query))))
+    }
+
+    /// Rows are asked for without margins, and find themselves, which does not count.
+    fn recall_of_rows(&self, k: usize, reach: Reach) -> Result<f32> {
+        let sample = taken(&self.rows, &spread(self.rows.len(), SAMPLE))?;
+        let k = k.saturating_add(1);
+        let mut found = Answers::new();
+        self.nearest_at((&sample).into(), k, reach, &mut found)?;
+        Ok(share(&others(&self.truth((&sample).into(), k)?), others(&found).iter()))
+    }
+
+    fn truth(&self, queries: Queries<'_>, k: usize) -> Result<Answers> {
+        let mut truth = Answers::new();
+        let scan = |query: usize| self.scanned(queries.signatures().row(query), k);
+        let answers = self.for_each(queries, |_, query, _| scan(query));
+        answers.iter().for_each(|neighbors| truth.push(neighbors));
+        Ok(truth)
+    }
+}
+
+/// The share of the nearest that was found; one row is as good as another at the same distance.
+fn share<'a>(truth: &Answers, found: impl Iterator<Item = &'a [Neighbor]>) -> f32 {
+    let (mut seen, mut there) = (0, 0);
+    for (truth, found) in truth.iter().zip(found) {
+        let farthest = truth.last().map_or(0, |neighbor| neighbor.distance);
+        seen +=
+            found.iter().filter(|neighbor| neighbor.distance <= farthest).count().min(truth.len());
+        there += truth.len();
+    }
+    if there > 0 { seen as f32 / there as f32 } else { 1.0 }
+}
+
+/// The answers without what is identical to the query.
+fn others(answers: &Answers) -> Answers {
+    let mut others = Answers::new();
+    for neighbors in answers.iter() {
+        others.extend(neighbors.iter().copied().filter(|neighbor| neighbor.distance > 0));
+    }
+    others
+}
