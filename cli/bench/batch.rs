@@ -280,18 +280,18 @@ impl<'a> Point<'a> {
 }
 
 /// Time that passed, or what of it one thread was given: others may be busy on the same machine.
-struct Clock {
+pub(super) struct Clock {
     start: Instant,
     thread: Option<f64>,
 }
 
 impl Clock {
-    fn start(threads: usize) -> Self {
+    pub(super) fn start(threads: usize) -> Self {
         let thread = if threads == 1 { thread_seconds() } else { None };
         Clock { start: Instant::now(), thread }
     }
 
-    fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         let passed = || self.start.elapsed().as_secs_f64();
         let of_thread = self.thread.and_then(|start| Some(thread_seconds()? - start));
         of_thread.filter(|&seconds| seconds > COARSE).unwrap_or_else(passed)

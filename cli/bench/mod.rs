@@ -3,7 +3,8 @@
 //! `table2` is the whole run: `contenders` says which methods, `subjects` how each is asked, `measure` times them and
 //! `digest` tells what they found. `close` and `lines` look closer at one index, `limit` at the memory, `growth` at
 //! smaller sets. `assemble` makes `results` of it; `report` and `figures` show them, beside what `published` has from
-//! the thesis. `join` and `batch` are runs of their own.
+//! the thesis. `join` and `batch` are runs of their own, and so is
+//! `issl`, for the papers on slice lists.
 
 mod assemble;
 mod batch;
@@ -12,6 +13,7 @@ mod contenders;
 mod digest;
 mod figures;
 mod growth;
+mod issl;
 mod join;
 mod limit;
 mod lines;
@@ -27,6 +29,7 @@ pub(crate) use batch::{
     BatchSetup, batch, batch_report, batches_agree, by_batch_figure, by_file_figure,
 };
 pub(crate) use figures::{growth as growth_figure, weak_bits as weak_bits_figure};
+pub(crate) use issl::{IsslSetup, issl, issl_growth_figure, issl_report};
 pub(crate) use join::{JoinRow, agree, join, join_report};
 pub(crate) use report::report;
 pub(crate) use results::Results;

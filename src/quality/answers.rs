@@ -17,6 +17,19 @@ pub fn neighbors_found(found: &Answers, truth: &Answers) -> Score {
     score
 }
 
+/// The share of the nearest that was found. Ties count: one row is as good as another at the same distance. 1 if there are
+/// none.
+pub fn nearest_found(found: &Answers, truth: &Answers) -> f64 {
+    let (mut good, mut wanted) = (0, 0);
+    for (found, truth) in found.iter().zip(truth.iter()) {
+        let farthest = truth.last().map_or(0, |neighbor| neighbor.distance);
+        let near = found.iter().filter(|neighbor| neighbor.distance <= farthest).count();
+        good += near.min(truth.len());
+        wanted += truth.len();
+    }
+    if wanted > 0 { good as f64 / wanted as f64 } else { 1.0 }
+}
+
 /// The distance ratio DR(p) of one answer (Chappell, 2015): the sum of the true distances over the sum of those found, over
 /// the first `p`. 0/0 is 1. What is missing is as far away as can be: `bits`.
 pub fn distance_ratio(found: &[Neighbor], truth: &[Neighbor], p: usize, bits: u32) -> f64 {
@@ -74,5 +87,9 @@ mod tests {
         assert!((cdr(&found, &truth, 3, 64) - expected).abs() < 1e-12);
         let score = neighbors_found(&found, &truth);
         assert_eq!(score, Score { both: 4, found: 6, wanted: 6 });
+        // The first answer has another row at distance 5: as good as the true one.
+        assert_eq!((nearest_found(&found, &truth), nearest_found(&truth, &found)), (1.0, 1.0));
+        let far = answers(&[&neighbors(&[(1, 0), (9, 6)]), &[]]);
+        assert_eq!(nearest_found(&far, &truth), 1.0 / 6.0);
     }
 }

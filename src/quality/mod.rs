@@ -21,7 +21,7 @@ mod score;
 mod split;
 
 pub use alike::{Alike, Measure, WeightedRow, alike};
-pub use answers::{cdr, distance_ratio, neighbors_found};
+pub use answers::{cdr, distance_ratio, nearest_found, neighbors_found};
 pub use curve::{Curve, Goal, histogram};
 pub use links::{Clusters, Links, Pairs};
 pub use score::{Score, ari, cluster_recall, wilson};

@@ -207,6 +207,12 @@ impl<'a> Issl<'a> {
         (self.slices.len() as u32).saturating_mul(expansion.saturating_add(1)) - 1
     }
 
+    /// How many lists a query visits with this expansion, in all slices.
+    pub fn lists(&self, expansion: u32) -> usize {
+        let lists = self.slices.widths.iter().map(|&width| count_within(width, expansion));
+        lists.sum::<u64>() as usize
+    }
+
     /// How many lists a query visits with this expansion, and which share of the rows it meets in them: Table 1 of the
     /// earlier paper.
     pub fn touched(&self, query: &[u64], expansion: u32) -> (usize, f64) {
