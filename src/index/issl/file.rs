@@ -9,7 +9,7 @@ use bytemuck::cast_slice;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Issl, Rates, rates::MARGINS, slices::Slices, updates::Removed};
+use super::{Issl, Rates, rates::MARGINS, slices::Slices, updates::Removed, usual_list};
 use crate::{
     Error, Result, Signatures,
     container::{Container, ContainerWriter, kind_of},
@@ -157,8 +157,10 @@ impl IsslFile {
         let rates = Rates::from_shares(rates.as_slice());
         let rates = rates.ok_or_else(|| self.container.damaged("rates", "has what is no share"))?;
         let removed = self.removed(rows.len())?;
+        let tables = self.tables(distinct)?;
         Ok(Issl {
-            tables: self.tables(distinct)?,
+            usual_list: usual_list(&tables),
+            tables,
             copies: self.copies(rows.len(), distinct + removed.count())?,
             rows: Cow::Borrowed(rows),
             width: asked,

@@ -60,6 +60,8 @@ pub struct Issl<'a> {
     tables: Vec<Table>,
     copies: Copies,
     distinct: usize,
+    /// How many rows a list has on average, seen by its rows: far more than a list on average.
+    usual_list: f64,
     /// Rows that were added since.
     fresh: Signatures,
     removed: Removed,
@@ -123,6 +125,7 @@ impl<'a> Issl<'a> {
             rows: Cow::Borrowed(rows),
             width,
             slices,
+            usual_list: usual_list(&tables),
             tables,
             distinct: distinct.firsts.len(),
             copies: distinct.copies,
@@ -325,13 +328,11 @@ impl<'a> Issl<'a> {
         let (threads, count) = (rayon::current_num_threads(), lists.count());
         match spread && threads > 1 && count >= LISTS_FOR_THREADS {
             true => work.score_on_all_cores(asked, threads.min(self.slices.len())),
-            false => work.score(asked, count * self.usual_list() < self.rows.len() / FEW_PART),
+            false => {
+                let met = count as f64 * self.usual_list;
+                work.score(asked, met < (self.rows.len() / FEW_PART) as f64);
+            }
         }
-    }
-
-    /// How many rows a list has, if they are spread evenly.
-    fn usual_list(&self) -> usize {
-        (self.distinct >> self.slices.width()).max(1)
     }
 
     /// Compares the best rows with the query, best first, until none can be near enough. Gives the least distance that
@@ -423,6 +424,17 @@ fn build_tables(slices: &Slices, rows: &Signatures, distinct: &Distinct) -> Resu
     slices.layouts.iter().map(table).collect()
 }
 
+/// How many rows the list of a row has on average.
+fn usual_list(tables: &[Table]) -> f64 {
+    let of_table = |table: &Table| {
+        let offsets = table.offsets.as_slice();
+        let lengths = offsets.windows(2).map(|pair| f64::from(pair[1] - pair[0]));
+        let rows = offsets.last().copied().unwrap_or(0).max(1);
+        lengths.map(|length| length * length).sum::<f64>() / f64::from(rows)
+    };
+    tables.par_iter().map(of_table).sum::<f64>() / tables.len() as f64
+}
+
 /// A reach, made ready once for all queries.
 struct Visit {
     /// The same for all queries, unless margins tell.
@@ -457,7 +469,7 @@ impl Issl<'_> {
     /// The expansion that is sure to meet all rows within a radius, if its lists cost less than a scan.
     fn expansion_for(&self, radius: u32) -> Option<u32> {
         let expansion = radius / self.slices.len() as u32;
-        let rows = self.usual_list() as u64 * ROW_COST + LIST_COST;
+        let rows = self.usual_list as u64 * ROW_COST + LIST_COST;
         let lists = self.slices.widths.iter().map(|&width| count_within(width, expansion));
         let cost = lists.fold(0, u64::saturating_add).saturating_mul(rows);
         (cost < self.rows.words().len() as u64).then_some(expansion)

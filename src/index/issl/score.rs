@@ -12,8 +12,10 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Workspace {
     scores: Vec<u16>,
-    /// Rows with a score, if they are few: otherwise all scores are looked through.
+    /// Room for the rows with a score, if they are few: otherwise all scores are looked through.
     touched: Vec<u32>,
+    /// How many of them there are.
+    met: usize,
     few: bool,
     pub(super) lists: Lists,
     pub(super) weakest: Weakest,
@@ -118,6 +120,7 @@ impl Workspace {
         Workspace {
             scores: vec![0; rows],
             touched: Vec::new(),
+            met: 0,
             few: false,
             lists: Lists::default(),
             weakest: Weakest::new(slices),
@@ -134,36 +137,63 @@ impl Workspace {
     /// Gives rows their points. `few` if it is not worth to look through all scores afterwards.
     pub(super) fn score(&mut self, asked: Asked<'_>, few: bool) {
         self.few = few;
-        self.touched.clear();
-        let (scores, touched) = (&mut self.scores[..], &mut self.touched);
-        for slice in 0..asked.tables.len() {
-            let flips = asked.lists.admitting(slice);
-            match few {
-                true => asked.walk(slice, flips, |row, points| {
-                    let score = &mut scores[row as usize];
-                    if *score == 0 {
-                        touched.push(row);
-                    }
-                    *score += points;
-                }),
-                false => asked.walk(slice, flips, |row, points| scores[row as usize] += points),
+        match few {
+            true => self.admit_few(asked),
+            false => {
+                let scores = &mut self.scores[..];
+                for slice in 0..asked.tables.len() {
+                    let take = |row: u32, points| scores[row as usize] += points;
+                    asked.walk(slice, asked.lists.admitting(slice), take);
+                }
             }
         }
         if !asked.lists.add_only() {
             return;
         }
+        self.mark_met();
+        let scores = &mut self.scores[..];
         for slice in 0..asked.tables.len() {
             asked.walk(slice, asked.lists.adding(slice), |row, points| {
                 let score = &mut scores[row as usize];
-                *score += points & was_met(*score);
+                *score += points & if_met(*score);
             });
+        }
+    }
+
+    /// Remembers which rows are met. Whether a row is new is a coin toss, so there is no branch: each is written down, and
+    /// the next over it if it was not new.
+    fn admit_few(&mut self, asked: Asked<'_>) {
+        // A place more than there are rows, for the one that is written over.
+        self.touched.resize(self.scores.len() + 1, 0);
+        let (scores, touched) = (&mut self.scores[..], &mut self.touched[..]);
+        let mut met = 0;
+        for slice in 0..asked.tables.len() {
+            asked.walk(slice, asked.lists.admitting(slice), |row, points| {
+                let score = &mut scores[row as usize];
+                touched[met] = row;
+                met += usize::from(*score == 0);
+                *score += points;
+            });
+        }
+        self.met = met;
+    }
+
+    /// Marks the scores of rows that are met.
+    fn mark_met(&mut self) {
+        match self.few {
+            true => {
+                let met = &self.touched[..self.met];
+                met.iter().for_each(|&row| self.scores[row as usize] |= MET);
+            }
+            false => self.scores.iter_mut().for_each(|score| {
+                *score |= if *score == 0 { 0 } else { MET };
+            }),
         }
     }
 
     /// The same with the slices spread over all threads: each has scores of its own, which are summed.
     pub(super) fn score_on_all_cores(&mut self, asked: Asked<'_>, threads: usize) {
         self.few = false;
-        self.touched.clear();
         let rows = self.scores.len();
         let slices = asked.tables.len();
         let parts = |thread: usize| thread * slices / threads..(thread + 1) * slices / threads;
@@ -182,6 +212,7 @@ impl Workspace {
         if !asked.lists.add_only() {
             return;
         }
+        self.mark_met();
         let met = &self.scores;
         let gained: Vec<Vec<u16>> = admitted
             .into_par_iter()
@@ -190,7 +221,7 @@ impl Workspace {
                 scores.fill(0);
                 for slice in parts(thread) {
                     asked.walk(slice, asked.lists.adding(slice), |row, points| {
-                        scores[row as usize] += points & was_met(met[row as usize]);
+                        scores[row as usize] += points & if_met(met[row as usize]);
                     });
                 }
                 scores
@@ -235,14 +266,15 @@ impl Workspace {
         let mut least = 1;
         match self.few {
             true => {
-                for &row in &self.touched {
-                    let score = std::mem::take(&mut self.scores[row as usize]);
+                for &row in &self.touched[..self.met] {
+                    let score = std::mem::take(&mut self.scores[row as usize]) & !MET;
                     take(row..row + 1, &[score], &mut least);
                 }
             }
             false => {
                 for (number, scores) in self.scores.chunks_mut(BLOCK).enumerate() {
                     let start = (number * BLOCK) as u32;
+                    scores.iter_mut().for_each(|score| *score &= !MET);
                     take(start..start + scores.len() as u32, scores, &mut least);
                     scores.fill(0);
                 }
@@ -254,10 +286,13 @@ impl Workspace {
 /// Scores that are looked at together: mostly none of them matters.
 const BLOCK: usize = 64;
 
-/// All ones if a row was met.
+/// The mark of a row that is met. No score is so high.
+const MET: u16 = 1 << 15;
+
+/// All ones if a row is marked. A comparison would become a branch, and be mispredicted half of the time.
 #[inline(always)]
-fn was_met(score: u16) -> u16 {
-    0_u16.wrapping_sub(u16::from(score != 0))
+fn if_met(score: u16) -> u16 {
+    (score as i16 >> 15) as u16
 }
 
 fn add(scores: &mut [u16], parts: &[Vec<u16>]) {
@@ -308,6 +343,7 @@ mod tests {
                 work.scores[row as usize] = (row % 10) as u16;
                 if row % 10 > 0 {
                     work.touched.push(row);
+                    work.met += 1;
                 }
             }
             work.take_best(105, |row| (row != 9).then_some(row));

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::{
     Issl, build_tables,
     slices::{Slices, width_for},
+    usual_list,
 };
 use crate::{Error, Result, Signature, Signatures, table::Distinct};
 
@@ -99,6 +100,7 @@ impl Issl<'_> {
         let width = self.width.unwrap_or_else(|| width_for(self.rows.len()));
         self.slices = Slices::new(self.rows.bits(), width)?;
         self.tables = build_tables(&self.slices, &self.rows, &distinct)?;
+        self.usual_list = usual_list(&self.tables);
         self.distinct = distinct.firsts.len();
         self.copies = distinct.copies;
         self.unsettled = 0;
