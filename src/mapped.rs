@@ -100,6 +100,10 @@ impl<T: Pod> CellsMut<T> {
         self.bytes.len() / size_of::<T>()
     }
 
+    pub(crate) fn as_slice(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map[self.bytes.clone()])
+    }
+
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(&mut self.map[self.bytes.clone()])
     }

@@ -54,6 +54,73 @@ pub(super) fn distances<L: Lanes>(proof: L::Proof, query: &[u64], rows: &[u64], 
     }
 }
 
+/// The distance of each of these rows to the query.
+#[inline(always)]
+pub(super) fn distances_of<L: Lanes>(
+    proof: L::Proof,
+    query: &[u64],
+    rows: &[u64],
+    numbers: &[u32],
+    out: &mut [u32],
+) {
+    match query.len() {
+        4 if L::COUNT <= 4 => distances_of_width::<L, 4>(proof, query, rows, numbers, out),
+        8 => distances_of_width::<L, 8>(proof, query, rows, numbers, out),
+        16 => distances_of_width::<L, 16>(proof, query, rows, numbers, out),
+        words => {
+            for (&number, out) in numbers.iter().zip(out) {
+                *out = distance::<L>(proof, query, &rows[number as usize * words..][..words]);
+            }
+        }
+    }
+}
+
+/// The same for rows of a width known to the compiler: a vector at least.
+#[inline(always)]
+fn distances_of_width<L: Lanes, const WORDS: usize>(
+    proof: L::Proof,
+    query: &[u64],
+    rows: &[u64],
+    numbers: &[u32],
+    out: &mut [u32],
+) {
+    let words: &[L::Words] = cast_slice(query);
+    let mut vectors = [L::splat(proof, 0); WORDS];
+    for i in 0..WORDS / L::COUNT {
+        vectors[i] = L::load(proof, &words[i]);
+    }
+    for (numbers, out) in numbers.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT)) {
+        let mut sums = [L::splat(proof, 0); MOST_LANES];
+        for i in 0..L::COUNT {
+            // The last few rows have the last of them in their place.
+            let number = numbers[i.min(numbers.len() - 1)] as usize;
+            let row: &[L::Words] = cast_slice(&rows[number * WORDS..][..WORDS]);
+            let mut sum = vectors[0].xor(L::load(proof, &row[0])).count_ones();
+            for vector in 1..WORDS / L::COUNT {
+                sum = sum.plus(vectors[vector].xor(L::load(proof, &row[vector])).count_ones());
+            }
+            sums[i] = sum.totals();
+        }
+        let mut words = L::Words::zeroed();
+        fold(&mut sums, L::COUNT).store(&mut words);
+        for (out, &word) in out.iter_mut().zip(cast_slice::<_, u64>(&[words])) {
+            *out = word as u32;
+        }
+    }
+}
+
+/// Adds the lanes of so many vectors in pairs until one vector has them all, in order.
+#[inline(always)]
+fn fold<L: Lanes>(sums: &mut [L; MOST_LANES], mut left: usize) -> L {
+    while left > 1 {
+        left /= 2;
+        for i in 0..left {
+            sums[i] = sums[2 * i].pair_sums(sums[2 * i + 1]);
+        }
+    }
+    sums[0]
+}
+
 /// Bit `i` of mask `m` says whether row `64 m + i` is within the threshold.
 #[inline(always)]
 pub(super) fn within<L: Lanes>(
@@ -122,14 +189,7 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
             // Rows must be read in order, or the CPU does not see that it will need the next ones.
             compiler_fence(SeqCst);
         }
-        let mut left = Self::SUMS;
-        while left > 1 {
-            left /= 2;
-            for i in 0..left {
-                sums[i] = sums[2 * i].pair_sums(sums[2 * i + 1]);
-            }
-        }
-        sums[0]
+        fold(&mut sums, Self::SUMS)
     }
 
     #[inline(always)]

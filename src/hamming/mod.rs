@@ -41,6 +41,7 @@ trait Level: Copy {
 
     fn distance(self, a: &[u64], b: &[u64]) -> u32;
     fn distances(self, query: &[u64], rows: &[u64], out: &mut [u32]);
+    fn distances_of(self, query: &[u64], rows: &[u64], numbers: &[u32], out: &mut [u32]);
     fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]);
     fn slice_step(self, block: &mut sliced::Block<'_, Self::Lanes>);
     fn within_sliced(self, task: sliced::Task<'_>);
@@ -86,6 +87,21 @@ macro_rules! compile_level {
                 }
                 // SAFETY: whoever has the level has the features.
                 unsafe { run(self, query, rows, out) }
+            }
+
+            fn distances_of(self, query: &[u64], rows: &[u64], numbers: &[u32], out: &mut [u32]) {
+                #[target_feature(enable = $features)]
+                fn run(
+                    level: $level,
+                    query: &[u64],
+                    rows: &[u64],
+                    numbers: &[u32],
+                    out: &mut [u32],
+                ) {
+                    direct::distances_of::<$lanes>(level, query, rows, numbers, out);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, query, rows, numbers, out) }
             }
 
             fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
@@ -285,6 +301,12 @@ impl Kernel {
     pub fn distances(self, query: &[u64], rows: &[u64], out: &mut [u32]) {
         assert_eq!(rows.len(), query.len() * out.len(), "one distance for each row");
         chosen!(self, level => level.distances(query, rows, out))
+    }
+
+    /// The distance of each of the rows with these numbers to the query.
+    pub fn distances_of(self, query: &[u64], rows: &[u64], numbers: &[u32], out: &mut [u32]) {
+        assert_eq!(numbers.len(), out.len(), "one distance for each row");
+        chosen!(self, level => level.distances_of(query, rows, numbers, out))
     }
 
     /// The rows within the threshold (inclusive) of one query: bit `i` of mask `m` is row `64 m + i`. Bits past the

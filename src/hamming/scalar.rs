@@ -21,6 +21,12 @@ impl Level for Scalar {
         distances(query, rows, out);
     }
 
+    fn distances_of(self, query: &[u64], rows: &[u64], numbers: &[u32], out: &mut [u32]) {
+        for (&number, out) in numbers.iter().zip(out) {
+            *out = distance(query, &rows[number as usize * query.len()..][..query.len()]);
+        }
+    }
+
     fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]) {
         within(query, rows, threshold, masks);
     }

@@ -2,6 +2,8 @@
 
 mod blocks;
 mod composition;
+pub(crate) mod effort;
+mod graph;
 mod issl;
 mod merge;
 mod multi;
@@ -15,6 +17,8 @@ mod tables;
 
 pub use composition::{Composition, Method};
 pub(crate) use composition::{Step, slice};
+pub use effort::{Curve, Effort, Point, Reached, recall_at};
+pub use graph::{Graph, GraphFile, GraphSearch, Shape};
 pub use issl::{Issl, IsslFile, Proven, Reach};
 pub use merge::merge;
 pub use permuted::{Permuted, PermutedMethod};

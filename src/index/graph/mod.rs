@@ -1,0 +1,316 @@
+//! A graph of neighbors: from each signature edges lead to near ones, and a query walks along them to the nearest.
+//!
+//! It finds most of the nearest with a few thousand distances, whatever the number of rows; it is not exact. How much it
+//! finds by how hard it looks is measured when it is built, on signatures that are not yet in it, and kept with it.
+
+mod answer;
+mod build;
+mod entries;
+mod file;
+mod lookup;
+mod nodes;
+mod order;
+mod owners;
+mod prune;
+mod update;
+mod walk;
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+pub use self::{answer::GraphSearch, file::GraphFile};
+use self::{
+    answer::WITHIN_WIDTH,
+    build::Growth,
+    entries::Entries,
+    lookup::Lookup,
+    nodes::{Memory, NONE, Nodes},
+    owners::Owners,
+    walk::{Beam, FAR, Widening},
+};
+use super::{Answers, Curve, Index, Scan, effort::SAMPLE_NEIGHBORS, sample::taken};
+use crate::{
+    Error, Result, Signatures,
+    features::hash::mix,
+    hamming::{self, Kernel},
+    mapped::CellsMut,
+    table::{Distinct, no_memory},
+};
+
+/// What a graph looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shape {
+    /// The most neighbors of a node.
+    pub degree: u32,
+    /// How many of the nearest a node chooses its neighbors from.
+    pub beam: u32,
+}
+
+impl Default for Shape {
+    /// 260 bytes a row.
+    fn default() -> Self {
+        Shape { degree: 62, beam: 128 }
+    }
+}
+
+/// Degrees and beams that make sense.
+const DEGREES: std::ops::RangeInclusive<u32> = 4..=256;
+const BEAMS: std::ops::RangeInclusive<u32> = 8..=1024;
+
+impl Shape {
+    fn check(self) -> Result<Self> {
+        let method = || self.to_string();
+        if !DEGREES.contains(&self.degree) {
+            let problem = "needs 4 to 256 neighbors of a node".to_owned();
+            return Err(Error::Method { method: method(), problem });
+        }
+        if !BEAMS.contains(&self.beam) {
+            let problem = "needs a beam of 8 to 1024 to choose them from".to_owned();
+            return Err(Error::Method { method: method(), problem });
+        }
+        Ok(self)
+    }
+
+    /// What a graph of so many rows takes at most, with its copy of the signatures.
+    pub fn bytes(self, rows: usize, bits: u32) -> u64 {
+        let each = u64::from(self.degree) * 4 + 10 + crate::signature::words_for(bits) as u64 * 8;
+        each * rows as u64
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "graph-{}-{}", self.degree, self.beam)
+    }
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    /// `graph`, `graph-62` or `graph-62-128`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let usual = Shape::default();
+        let numbers = text.strip_prefix("graph").map(|rest| rest.split('-').skip(1));
+        let numbers = numbers.map(|numbers| numbers.map(str::parse).collect());
+        let shape = match numbers {
+            Some(Ok::<Vec<u32>, _>(numbers)) => match numbers[..] {
+                [] => Some(usual),
+                [degree] => Some(Shape { degree, ..usual }),
+                [degree, beam] => Some(Shape { degree, beam }),
+                _ => None,
+            },
+            _ => None,
+        };
+        let shape = shape.ok_or("a graph is written graph, graph-62 or graph-62-128")?;
+        shape.check().map_err(|error| error.to_string())
+    }
+}
+
+/// A graph of neighbors over distinct signatures. It has its own copy of them, in an order of its own.
+#[derive(Debug)]
+pub struct Graph {
+    bits: u32,
+    shape: Shape,
+    nodes: Nodes,
+    entries: Entries,
+    lookup: Lookup,
+    owners: Owners,
+    /// Nodes that have no rows any more.
+    removed: usize,
+    /// How many nodes there were when the entries were taken.
+    sampled: usize,
+    curve: Curve,
+    widening: Widening,
+    kernel: Kernel,
+}
+
+/// Nodes that a query is compared with to find where to begin.
+const ENTRIES: usize = 1024;
+/// Signatures that are held back to measure what the graph finds: so many, or one of so many if there are few.
+const SAMPLE: usize = 1000;
+const SAMPLED: usize = 20;
+/// So few signatures are all compared.
+const FEW: usize = 2000;
+/// The levels of effort that are measured: how many nodes a walk keeps.
+const LEVELS: [u32; 16] = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536];
+
+impl Graph {
+    /// A graph over rows, the same for the same rows and seed whatever the number of threads.
+    pub fn build(rows: &Signatures, shape: Shape, seed: u64) -> Result<Self> {
+        shape.check()?;
+        if u32::try_from(rows.len()).is_err() {
+            return Err(Error::TooManyRows { rows: rows.len() });
+        }
+        let kernel = hamming::kernel()?;
+        let distinct = Distinct::of(rows)?;
+        let order = order::parted(rows, kernel, distinct.firsts.clone());
+        let nodes = unlinked(rows, &order, shape)?;
+        let owners = owners(rows, &order, &distinct)?;
+        let mut graph = Graph {
+            bits: rows.bits(),
+            shape,
+            entries: Entries::default(),
+            lookup: Lookup::default(),
+            nodes,
+            owners,
+            removed: 0,
+            sampled: 0,
+            curve: Curve::default(),
+            widening: Widening::new(rows.bits(), rows.bits() / 4),
+            kernel,
+        };
+        graph.link_all(rows, seed)?;
+        // Not before: what is held back to measure with must not be found.
+        graph.lookup = Lookup::new(graph.nodes.view());
+        Ok(graph)
+    }
+
+    /// Links all nodes, in random order: then early ones are everywhere, and lead everywhere.
+    fn link_all(&mut self, rows: &Signatures, seed: u64) -> Result<()> {
+        let mut sequence: Vec<u32> = (0..self.nodes.len as u32).collect();
+        sequence.par_sort_by_cached_key(|&node| mix(u64::from(node) ^ mix(seed)));
+        let sample = if sequence.len() < FEW { 0 } else { SAMPLE.min(sequence.len() / SAMPLED) };
+        let (first, held_back) = sequence.split_at(sequence.len() - sample);
+        let growth = self.growth();
+        // Most of what is found in the first pass is found better in the second.
+        let hasty = Growth { beam: growth.beam.div_ceil(2), ..self.growth() };
+        hasty.link(&mut self.nodes, None, first)?;
+        self.entries = Entries::new(self.nodes.view(), first, ENTRIES);
+        growth.relink(&mut self.nodes, &self.entries, first)?;
+        self.calibrate(rows, held_back)?;
+        growth.link(&mut self.nodes, Some(&self.entries), held_back)?;
+        self.sample_entries();
+        Ok(())
+    }
+
+    fn growth(&self) -> Growth {
+        Growth { kernel: self.kernel, beam: self.shape.beam as usize }
+    }
+
+    /// Measures what the graph finds for signatures that are not yet in it.
+    fn calibrate(&mut self, rows: &Signatures, held_back: &[u32]) -> Result<()> {
+        if held_back.is_empty() {
+            return Ok(());
+        }
+        let firsts = held_back.iter().filter_map(|&node| self.owners.first(node));
+        let firsts: Vec<usize> = firsts.map(|row| row as usize).collect();
+        let sample = taken(rows, &firsts)?;
+        let truth = self.truth(rows, &sample, held_back)?;
+        self.widening = Widening::new(self.bits, usual_distance(&truth));
+        self.curve = Curve::measure(LEVELS, &truth, |level, asked, found| {
+            self.walk_for(&sample, asked, self.beam(1, level), found);
+            Ok(())
+        })?;
+        let mut found = Answers::new();
+        self.walk_for(&sample, sample.len(), Beam::even(WITHIN_WIDTH), &mut found);
+        self.curve.note_within(self.bits, &truth, &found);
+        Ok(())
+    }
+
+    /// Answers the first queries of a sample on one thread, so that the time is that of one.
+    fn walk_for(&self, sample: &Signatures, asked: usize, beam: Beam<'_>, found: &mut Answers) {
+        found.clear();
+        self.answer_some(sample.into(), 0..asked, beam, found, |met, found| {
+            self.rows_of(met, SAMPLE_NEIGHBORS, found);
+        });
+    }
+
+    /// The beam of a level of effort.
+    fn beam(&self, k: usize, level: u32) -> Beam<'_> {
+        // What was removed takes places.
+        let live = (self.nodes.len - self.removed).max(1);
+        let width = level as usize * self.nodes.len / live;
+        Beam::adapted(width.max(k), &self.widening)
+    }
+
+    /// The nearest rows of the sample, without the sample itself.
+    fn truth(&self, rows: &Signatures, sample: &Signatures, held_back: &[u32]) -> Result<Answers> {
+        let mut hidden: Vec<u32> =
+            held_back.iter().flat_map(|&node| self.owners.of(node)).collect();
+        hidden.sort_unstable();
+        let (mut all, mut truth) = (Answers::new(), Answers::new());
+        // A few of them are in the way.
+        let more = SAMPLE_NEIGHBORS + SAMPLE_NEIGHBORS / 4 + 8;
+        Scan::with_kernel(rows, self.kernel)?.nearest(sample.into(), more, &mut all)?;
+        for neighbors in all.iter() {
+            let there = neighbors.iter().filter(|found| hidden.binary_search(&found.row).is_err());
+            truth.extend(there.take(SAMPLE_NEIGHBORS).copied());
+        }
+        Ok(truth)
+    }
+
+    /// The width of the signatures in bits.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// What it looks like.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many rows it has had; those that were removed keep their numbers.
+    pub fn rows(&self) -> usize {
+        self.owners.rows as usize
+    }
+
+    /// How many distinct signatures there are.
+    pub fn distinct(&self) -> usize {
+        self.nodes.len - self.removed
+    }
+
+    /// What it finds, by how hard it looks.
+    pub fn curve(&self) -> &Curve {
+        &self.curve
+    }
+
+    /// How much memory it takes, beside the signatures.
+    pub fn bytes(&self) -> u64 {
+        let edges = self.nodes.len * self.nodes.degree * size_of::<u32>();
+        edges as u64 + self.owners.bytes() + self.lookup.bytes() + self.entries.bytes()
+    }
+
+    /// How much memory its copy of the signatures takes.
+    pub fn signature_bytes(&self) -> u64 {
+        (self.nodes.len * self.nodes.stride * size_of::<u64>()) as u64
+    }
+}
+
+/// Nodes with these rows' signatures and without edges.
+fn unlinked(rows: &Signatures, order: &[u32], shape: Shape) -> Result<Nodes> {
+    let (len, stride, degree) = (order.len(), rows.stride(), shape.degree as usize);
+    let mut words = CellsMut::zeroed(len * stride).map_err(no_memory)?;
+    let cells = words.as_mut_slice().par_chunks_exact_mut(stride);
+    cells.zip(order).for_each(|(cells, &row)| cells.copy_from_slice(rows.row(row as usize)));
+    let mut edges = CellsMut::zeroed(len * degree).map_err(no_memory)?;
+    edges.as_mut_slice().fill(NONE);
+    Ok(Nodes { len, stride, degree, words: Memory::Own(words), edges: Memory::Own(edges) })
+}
+
+/// Which rows the nodes have.
+fn owners(rows: &Signatures, order: &[u32], distinct: &Distinct) -> Result<Owners> {
+    let mut firsts = CellsMut::zeroed(order.len()).map_err(no_memory)?;
+    firsts.as_mut_slice().copy_from_slice(order);
+    let mut more = BTreeMap::new();
+    let copies = distinct.copies.view();
+    for (node, &row) in order.iter().enumerate() {
+        let further: Vec<u32> = copies.rows(row).skip(1).collect();
+        if !further.is_empty() {
+            more.insert(node as u32, further);
+        }
+    }
+    Ok(Owners::new(Memory::Own(firsts), more, rows.len() as u32))
+}
+
+/// How far away the [`FAR`]th nearest is for half of the queries.
+fn usual_distance(truth: &Answers) -> u32 {
+    let farthest = truth.iter().filter_map(|neighbors| neighbors.iter().take(FAR).last());
+    let mut distances: Vec<u32> = farthest.map(|neighbor| neighbor.distance).collect();
+    let middle = distances.len() / 2;
+    match distances.is_empty() {
+        true => 0,
+        false => *distances.select_nth_unstable(middle).1,
+    }
+}
