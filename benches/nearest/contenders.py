@@ -7,7 +7,6 @@ import time
 import faiss
 import numpy as np
 from usearch.index import Index, MetricKind, ScalarKind
-from usearch.compiled import ScalarKind as CompiledKind
 
 K = 10
 LIMIT = 20 * 60  # seconds of a build
@@ -49,6 +48,8 @@ class FaissIndex:
             query, distances, rows = each[number]
             search(1, query, K, distances, rows)
 
+        # Pointers keep nothing alive.
+        ask.arrays = queries, found
         return ask, found
 
     def batch(self, queries):
@@ -133,7 +134,7 @@ class Usearch:
         found = np.full((len(queries), K), 2**30, dtype=np.int32), np.full((len(queries), K), -1, dtype=np.int64)
         each = [queries[i : i + 1] for i in range(len(queries))]
         # Beneath the wrapper, as with faiss.
-        search, kind = self.index._compiled.search_many, CompiledKind.B1
+        search, kind = self.index._compiled.search_many, ScalarKind.B1
 
         def ask(number):
             rows, distances, counts, *_ = search(each[number], count=K, exact=False, threads=1, dtype=kind)

@@ -42,9 +42,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             Ok(pool.install(|| nearest::nearest(&data, &options))?)
         }
         Some("data") => write(&Data::new(&options), options.to.as_ref()),
-        _ => {
-            Err("rivals threshold, nearest, join or data: see benches/rivals/README.md".into())
-        }
+        _ => Err("rivals threshold, nearest, join or data: see benches/rivals/README.md".into()),
     }
 }
 

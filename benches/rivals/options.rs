@@ -42,6 +42,10 @@ impl Options {
         };
         // Two blocks make a key: one is ten times slower at 1M rows, three are slower, too, and take 2.7 times the memory.
         let gaoya_blocks = (radius + 3).to_string();
+        let methods = match args.get(1).map(String::as_str) {
+            Some("nearest") => "multi-3,multi-4",
+            _ => "auto,multi-2x3,multi-2x4",
+        };
         Options {
             rows: value("--rows").map_or(1_000_000, number),
             queries: value("--queries").map_or(200_000, number),
@@ -52,7 +56,7 @@ impl Options {
             k: value("--k").map_or(10, number),
             batch: value("--batch").map_or(64, number),
             repeats: value("--repeats").map_or(3, number),
-            methods: list("--methods", "auto,multi-2x3,multi-2x4").map(method).collect(),
+            methods: list("--methods", methods).map(method).collect(),
             mih_blocks: list("--mih-blocks", "auto,4")
                 .map(|blocks| (blocks != "auto").then(|| number(blocks)))
                 .collect(),

@@ -52,8 +52,8 @@ pub(super) struct Search<'a> {
     /// The queries that are being answered.
     pub(super) batch: Range<usize>,
     pub(super) reach: Reach,
-    /// How near a row must be to matter, for each query of the batch.
-    pub(super) bounds: [u32; BATCH],
+    /// How near a row must be to matter, for each query of the batch, if that is not the radius.
+    bounds: Option<[u32; BATCH]>,
 }
 
 impl<'a> Search<'a> {
@@ -66,7 +66,13 @@ impl<'a> Search<'a> {
     /// How near a row must be to matter to a query of the batch.
     #[inline(always)]
     pub(super) fn bound(&self, query: u32) -> u32 {
-        self.bounds[query as usize % BATCH]
+        self.bounds.as_ref().map_or(self.looking.radius, |bounds| bounds[query as usize % BATCH])
+    }
+
+    fn lower_bound(&mut self, query: u32, to: u32) {
+        if let Some(bounds) = &mut self.bounds {
+            bounds[query as usize % BATCH] = to;
+        }
     }
 
     /// The table of a step.
@@ -91,8 +97,8 @@ impl<'a> Engine<'a> {
     ) -> Self {
         let tables = index.tables.iter().map(View::of).collect();
         let reach = Reach::default();
-        let (batch, bounds) = (0..0, [looking.radius; BATCH]);
-        let search = Search { index, looking, tables, queries, first, batch, reach, bounds };
+        let search =
+            Search { index, looking, tables, queries, first, batch: 0..0, reach, bounds: None };
         Engine { search, stages: SPARE.take().unwrap_or_default() }
     }
 
@@ -119,7 +125,7 @@ impl<'a> Engine<'a> {
         for start in queries.clone().step_by(BATCH) {
             let search = &mut self.search;
             search.batch = start..(start + BATCH).min(queries.end);
-            search.bounds = [search.looking.radius; BATCH];
+            search.bounds = Some([search.looking.radius; BATCH]);
             self.stages.nearest(search, wanted);
             self.stages.hits.answer_nearest(search.batch.len(), wanted.k, answers);
         }
@@ -207,16 +213,16 @@ impl Stages {
     /// not matter to it.
     fn settle(&mut self, search: &mut Search<'_>, k: usize, radius: u32) {
         for query in 0..search.batch.len() as u32 {
-            if let Some(enough) = self.tally.radius(query, k) {
-                search.bounds[query as usize] = enough;
-                if enough <= radius {
-                    self.hits.set_done(query);
-                }
+            let Some(enough) = self.tally.radius(query, k) else { continue };
+            search.lower_bound(query, enough);
+            if enough <= radius {
+                self.hits.set_done(query);
             }
         }
     }
 
     /// Stage 1: which keys? Their offsets are asked for.
+    #[inline]
     fn probe(&mut self, search: &Search<'_>, step: usize) {
         let view = search.view(step);
         for query in 0..search.batch.len() as u32 {
@@ -264,13 +270,14 @@ impl Group {
         let mut from = 0;
         for &(step, end) in &self.runs {
             let view = search.view(step);
-            let lacks_keys = view.lacks_keys();
+            let (radius, lacks_keys) = (search.looking.radius, view.lacks_keys());
+            let bounds = search.bounds.as_ref();
             self.stretches.extend((from..end).zip(&self.probes[from..end]).map(|(tag, probe)| {
                 let (start, end) = view.rows_of(probe.key);
                 view.prefetch_rows(start, end);
                 let errors = if lacks_keys { probe.flip.count_ones() } else { 0 };
-                let (query, bound) = (probe.compare, search.bound(probe.query));
-                let allowed = bound.saturating_sub(errors);
+                let bound = bounds.map_or(radius, |bounds| bounds[probe.query as usize % BATCH]);
+                let (query, allowed) = (probe.compare, bound.saturating_sub(errors));
                 Stretch { query, start, end, allowed, tag: tag as u32 }
             }));
             from = end;

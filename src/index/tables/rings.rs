@@ -31,49 +31,42 @@ struct ScanCost {
 }
 
 // Nanoseconds. They only have to tell where rings begin to cost more than a scan, and near that point it matters little.
-const PROBE: f64 = 14.0;
-const WORD: f64 = 0.5;
-const ROW_ELSEWHERE: f64 = 8.0;
+const PROBE: f64 = 30.0;
+const WORD: f64 = 1.5;
+const ROW_ELSEWHERE: f64 = 12.0;
 const SCANNED_WORD_ALONE: f64 = 0.3;
+const SCANNED_WORD_NEAR: f64 = 0.16;
 const SCANNED_WORD: f64 = 0.1;
 /// A scan compares a row with so many queries at once.
 const MANY: usize = 16;
-/// Random queries that the rings do not reach are few in most collections; where they are many, so much of a scan is
-/// lost for each.
-const HOPE: f64 = 0.25;
+/// So many words stay in the cache.
+const NEAR_WORDS: usize = 1 << 21;
+/// Where random rows are too far for the rings, a query may still have enough that are near: so much of a scan is lost
+/// if it has not.
+const HOPE: f64 = 0.1;
 /// More keys than this are never kept ready.
 const MOST_KEYS: u64 = 1 << 20;
 
+impl ScanCost {
+    fn of(words: usize) -> Self {
+        let alone = if words <= NEAR_WORDS { SCANNED_WORD_NEAR } else { SCANNED_WORD_ALONE };
+        ScanCost { alone: words as f64 * alone, among_many: words as f64 * SCANNED_WORD }
+    }
+}
+
 impl Rings {
     pub(super) fn of(index: &Tables<'_>) -> Self {
-        let words = index.rows.words().len() as f64;
-        let scan = ScanCost { alone: words * SCANNED_WORD_ALONE, among_many: words * SCANNED_WORD };
-        let row = if index.stored == Stored::Numbers { ROW_ELSEWHERE } else { WORD };
-        let composition = &index.composition;
-        let mut next: Vec<Step> =
-            disjoint(composition).map(|table| Step { table, errors: 0, at_most: None }).collect();
-        let width = |step: &Step| composition.layouts()[step.table].width();
-        let cost = |step: &Step| {
-            let rows = index.distinct as f64 / (1_u64 << width(step)) as f64;
-            keys_of(width(step), step.errors) as f64 * (PROBE + rows * row)
-        };
+        let (composition, scan) = (&index.composition, ScanCost::of(index.rows.words().len()));
         let (mut steps, mut keys, mut costs) = (Vec::new(), Vec::new(), Vec::new());
-        let mut spent = 0.0;
-        let mut kept = 0;
-        // Any table may take the next error: the one where that is cheapest.
-        while let Some(step) = next.iter_mut().min_by(|a, b| cost(a).total_cmp(&cost(b))) {
-            let count = keys_of(width(step), step.errors);
-            (spent, kept) = (spent + cost(step), kept + count);
+        let (mut spent, mut kept) = (0.0, 0);
+        for (step, count, cost) in outward(index) {
+            (spent, kept) = (spent + cost, kept + count);
             if spent > scan.alone || kept > MOST_KEYS {
                 break;
             }
-            steps.push(*step);
+            steps.push(step);
             keys.push(count);
             costs.push(spent);
-            if step.errors == width(step) {
-                break;
-            }
-            step.errors += 1;
         }
         Rings { looking: Looking::rings(composition, steps), keys, costs, scan }
     }
@@ -101,6 +94,25 @@ impl Rings {
         }
         first..last
     }
+}
+
+/// Ring after ring, each with its keys and its cost. Any table may take the next error: the one where that is cheapest
+/// does. It ends where a table has been looked at as a whole.
+fn outward(index: &Tables<'_>) -> impl Iterator<Item = (Step, u64, f64)> {
+    let row = if index.stored == Stored::Numbers { ROW_ELSEWHERE } else { WORD };
+    let ring = move |table: usize, errors: u32| {
+        let width = index.composition.layouts()[table].width();
+        let rows = index.distinct as f64 / (1_u64 << width) as f64;
+        let keys = keys_of(width, errors);
+        (Step { table, errors, at_most: None }, keys, keys as f64 * (PROBE + rows * row))
+    };
+    let mut next: Vec<_> = disjoint(&index.composition).map(|table| ring(table, 0)).collect();
+    std::iter::from_fn(move || {
+        let cheapest = next.iter_mut().min_by(|a, b| a.2.total_cmp(&b.2))?;
+        let Step { table, errors, .. } = cheapest.0;
+        let taken = std::mem::replace(cheapest, ring(table, errors + 1));
+        (taken.1 > 0).then_some(taken)
+    })
 }
 
 /// Tables that share no bit of their keys.
