@@ -222,7 +222,6 @@ impl Stages {
     }
 
     /// Stage 1: which keys? Their offsets are asked for.
-    #[inline]
     fn probe(&mut self, search: &Search<'_>, step: usize) {
         let view = search.view(step);
         for query in 0..search.batch.len() as u32 {
@@ -270,16 +269,27 @@ impl Group {
         let mut from = 0;
         for &(step, end) in &self.runs {
             let view = search.view(step);
-            let (radius, lacks_keys) = (search.looking.radius, view.lacks_keys());
-            let bounds = search.bounds.as_ref();
-            self.stretches.extend((from..end).zip(&self.probes[from..end]).map(|(tag, probe)| {
+            let lacks_keys = view.lacks_keys();
+            let stretch = |tag: usize, probe: &Probe, bound: u32| {
                 let (start, end) = view.rows_of(probe.key);
                 view.prefetch_rows(start, end);
                 let errors = if lacks_keys { probe.flip.count_ones() } else { 0 };
-                let bound = bounds.map_or(radius, |bounds| bounds[probe.query as usize % BATCH]);
                 let (query, allowed) = (probe.compare, bound.saturating_sub(errors));
                 Stretch { query, start, end, allowed, tag: tag as u32 }
-            }));
+            };
+            let probes = (from..end).zip(&self.probes[from..end]);
+            // Two loops, as the one for a radius has no time to look for bounds.
+            match &search.bounds {
+                None => {
+                    let radius = search.looking.radius;
+                    self.stretches.extend(probes.map(|(tag, probe)| stretch(tag, probe, radius)));
+                }
+                Some(bounds) => {
+                    self.stretches.extend(probes.map(|(tag, probe)| {
+                        stretch(tag, probe, bounds[probe.query as usize % BATCH])
+                    }))
+                }
+            }
             from = end;
         }
     }
