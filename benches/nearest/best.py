@@ -14,15 +14,15 @@ def key(line):
 
 
 def label(line):
-    words = [line["setting"]] if line.get("setting") else []
-    words += [f"{name} {value}" for part in ("build", "search") for name, value in (line.get(part) or {}).items()]
-    return f"{line['peer']} {', '.join(words)}".strip()
+    parts = [", ".join(f"{name} {value}" for name, value in (line.get(part) or {}).items()) for part in ("build", "search")]
+    return " ".join([line["peer"], line.get("setting") or ": ".join(filter(None, parts))]).strip()
 
 
 def tuning(bench, earlier):
     """Every setting with set a: as in the file of results, the latest of each; ours is measured now."""
-    bits, rows = bench.rows.shape[1] * 8, len(bench.rows)
-    known = [line for line in earlier if line["set"] == "a" and line["bits"] == bits and line["batch"] == 1]
+    bits, rows, queries = bench.rows.shape[1] * 8, len(bench.rows), bench.sets["a"].hash
+    # The hash tells whether they were the very same queries.
+    known = [line for line in earlier if line.get("queries") == queries and line["bits"] == bits and line["batch"] == 1]
     # An index of fewer rows is no opponent.
     lines = {key(line): line for line in known if line["rows"] == rows and line["peer"] != "ours"}
     if not lines:

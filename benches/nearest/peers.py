@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
+import zlib
 
 import faiss
 import numpy as np
@@ -30,6 +31,7 @@ class Asked:
     def __init__(self, name, path, count, rows):
         self.name, self.path, self.rows = name, path, rows
         self.queries = np.ascontiguousarray(np.load(path)[:count])
+        self.hash = f"{zlib.crc32(self.queries.tobytes()):08x}"
         self.known = {}
 
     def truth(self, count):
@@ -97,8 +99,11 @@ class Bench:
         contender, facts = index
         got = batched(contender, facts, asked, passes) if batch else measure(contender, facts, asked, search, passes)
         size = len(asked.queries) if batch else 1
-        about = {"bits": self.rows.shape[1] * 8, "set": asked.name, "peer": peer, "build": build, "search": search}
+        about = {**self.about(asked), "peer": peer, "build": build, "search": search}
         return {**about, "batch": size, **got, **facts}
+
+    def about(self, asked):
+        return {"bits": self.rows.shape[1] * 8, "set": asked.name, "queries": asked.hash}
 
     def peers(self):
         for peer, build in self.plan:
@@ -117,7 +122,7 @@ class Bench:
         for line in lines:
             found = line.pop("distances", None)
             scores = {} if found is None else asked.score(found, len(self.rows))
-            about = {"bits": self.rows.shape[1] * 8, "set": asked.name, "peer": "ours", "rows": len(self.rows), "batch": 1}
+            about = {**self.about(asked), "peer": "ours", "rows": len(self.rows), "batch": 1}
             yield {**about, **line, **scores}
 
     def all(self):
