@@ -461,3 +461,45 @@ fn the_nearest_are_those_of_the_scan() {
         }
     }
 }
+
+/// Enough rows that keys are looked up well beyond the own ones: near copies, exact copies and rows far from all, asked
+/// for one by one and together.
+#[test]
+fn the_nearest_of_many_rows_are_those_of_the_scan() {
+    for bits in [64, 128] {
+        let mut random = Random::new(16);
+        let rows = near_copies(&uniform(bits, 4000, &mut random), 5, 9, &mut random);
+        let rows = common::joined(&rows, &common::part(&rows, 0..900));
+        let rows = (0..20).fold(rows, |rows, _| {
+            let copies = common::part(&rows, 0..5);
+            common::joined(&rows, &copies)
+        });
+        let queries = near_copies(&common::part(&rows, 0..60), 1, 6, &mut random);
+        let queries = common::joined(&queries, &uniform(bits, 20, &mut random));
+        let scan = Scan::new(&rows).unwrap();
+        let (mut found, mut truth) = (Answers::new(), Answers::new());
+        for (name, key_width) in [
+            ("multi-3", None),
+            ("multi-4", Some(16)),
+            ("multi-5", Some(9)),
+            ("multi-2x3", None),
+            ("blocks-5-2", None),
+            ("pieces-4", Some(12)),
+            ("psm-2-9", None),
+        ] {
+            let build = Build { key_width, stored: None };
+            let index = Tables::build(&rows, method(name), build).unwrap();
+            for k in [1, 2, 10, 30, 1000, rows.len(), rows.len() + 1] {
+                let queries = if k > 30 { common::part(&queries, 0..2) } else { queries.clone() };
+                scan.nearest((&queries).into(), k, &mut truth).unwrap();
+                index.nearest((&queries).into(), k, &mut found).unwrap();
+                assert_eq!(found, truth, "{bits} bits, {name}, {k} nearest");
+                for (query, expected) in truth.iter().enumerate().take(20) {
+                    let single = common::part(&queries, query..query + 1);
+                    index.nearest((&single).into(), k, &mut found).unwrap();
+                    assert_eq!(found.of(0), expected, "{bits} bits, {name}, {k} nearest, alone");
+                }
+            }
+        }
+    }
+}

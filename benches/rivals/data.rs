@@ -12,9 +12,9 @@ pub(crate) struct Data {
 
 impl Data {
     pub(crate) fn new(options: &Options) -> Self {
-        let Options { rows, queries, seed, .. } = *options;
+        let Options { rows, queries, seed, planted, .. } = *options;
         let (rows, queries) = match options.uniform {
-            true => uniform(rows, queries, seed),
+            true => uniform(rows, queries, seed, planted),
             false => {
                 let workload = Workload::new(rows, queries, seed);
                 (workload.stored, workload.queries)
@@ -25,8 +25,8 @@ impl Data {
     }
 }
 
-/// Random rows; 27% of the queries are a row with 0 to 3 bits flipped, the others are random, too.
-fn uniform(rows: usize, queries: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
+/// Random rows; so many of 100 queries are a row with 0 to 3 bits flipped, the others are random, too.
+fn uniform(rows: usize, queries: usize, seed: u64, planted: u64) -> (Vec<u64>, Vec<u64>) {
     let mut state = seed;
     let mut random = || {
         // splitmix64
@@ -36,7 +36,7 @@ fn uniform(rows: usize, queries: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
         z ^ (z >> 31)
     };
     let rows: Vec<u64> = (0..rows).map(|_| random()).collect();
-    let query = |_| match random() % 100 < 27 {
+    let query = |_| match random() % 100 < planted {
         true => {
             let row = rows[random() as usize % rows.len()];
             (0..random() % 4).fold(row, |row, _| row ^ 1 << (random() % 64))

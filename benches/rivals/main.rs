@@ -4,12 +4,15 @@
 //! rivals threshold [--rows 1000000] [--queries 200000] [--radius 3] [--seed 1] [--uniform] [--repeats 3]
 //!     [--methods auto,multi-2x3,multi-2x4] [--mih-blocks auto,4] [--gaoya-blocks 6] [--gaoya-rows 1000000]
 //! rivals join [--rows 1000000] [--queries 200000] [--radius 3] [--seed 1] [--repeats 3] [--mih-blocks auto,4]
+//! rivals nearest [--rows 1000000] [--queries 2000] [--k 10] [--batch 64] [--seed 1] [--uniform] [--planted 27] [--repeats 3]
+//!     [--methods multi-3,multi-4] [--mih-blocks auto,4]
 //! rivals data [--rows 1000000] [--queries 200000] [--seed 1] [--uniform] [--to .]
 //! ```
 
 mod contenders;
 mod data;
 mod join;
+mod nearest;
 mod options;
 
 use std::{error::Error, path::Path, process::ExitCode, time::Instant};
@@ -33,10 +36,13 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             let data = Data::new(&options);
             Ok(pool.install(|| join::join(&data, &options))?)
         }
-        Some("data") => write(&Data::new(&options), options.to.as_ref()),
-        _ => {
-            Err("rivals threshold, rivals join or rivals data: see benches/rivals/README.md".into())
+        Some("nearest") => {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+            let data = Data::new(&options);
+            Ok(pool.install(|| nearest::nearest(&data, &options))?)
         }
+        Some("data") => write(&Data::new(&options), options.to.as_ref()),
+        _ => Err("rivals threshold, nearest, join or data: see benches/rivals/README.md".into()),
     }
 }
 

@@ -17,7 +17,7 @@ mod within;
 
 pub use heap::{Heap, norm};
 pub use list::RankList;
-pub use within::{count_within, within};
+pub use within::{count_within, exactly, within};
 
 /// The widest key, in bits.
 pub const MOST_KEY_BITS: u32 = 32;

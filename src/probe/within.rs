@@ -14,6 +14,16 @@ pub fn within(bits: u32, errors: u32) -> Vec<u32> {
     (0..=errors.min(bits)).flat_map(|ones| with_ones(bits, ones)).collect()
 }
 
+/// All flips of a key of `bits` bits with just `errors` ones, by value.
+///
+/// # Panics
+///
+/// If `bits` is not from 1 to 32.
+pub fn exactly(bits: u32, errors: u32) -> Vec<u32> {
+    check_bits(bits as usize);
+    if errors > bits { Vec::new() } else { with_ones(bits, errors).collect() }
+}
+
 /// All masks of `bits` bits with exactly `ones` ones, ascending.
 fn with_ones(bits: u32, ones: u32) -> impl Iterator<Item = u32> {
     // In 64 bits, since the mask after the last one is past the key.
@@ -87,7 +97,9 @@ mod tests {
             let mut expected: Vec<u32> =
                 (0..1 << bits).filter(|mask: &u32| mask.count_ones() <= errors).collect();
             expected.sort_by_key(|mask| (mask.count_ones(), *mask));
-            prop_assert_eq!(within(bits, errors), expected);
+            prop_assert_eq!(&within(bits, errors), &expected);
+            expected.retain(|mask| mask.count_ones() == errors);
+            prop_assert_eq!(exactly(bits, errors), expected);
         }
     }
 }

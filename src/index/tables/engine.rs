@@ -7,6 +7,7 @@ use super::{
     Tables,
     hits::Hits,
     looks::{Looking, Reach},
+    nearest::{Tally, Wanted},
     view::View,
 };
 use crate::{
@@ -51,6 +52,8 @@ pub(super) struct Search<'a> {
     /// The queries that are being answered.
     pub(super) batch: Range<usize>,
     pub(super) reach: Reach,
+    /// How near a row must be to matter, for each query of the batch, if that is not the radius.
+    bounds: Option<[u32; BATCH]>,
 }
 
 impl<'a> Search<'a> {
@@ -58,6 +61,18 @@ impl<'a> Search<'a> {
     #[inline(always)]
     pub(super) fn query(&self, query: u32) -> &'a [u64] {
         self.queries.signatures().row(self.batch.start + query as usize)
+    }
+
+    /// How near a row must be to matter to a query of the batch.
+    #[inline(always)]
+    pub(super) fn bound(&self, query: u32) -> u32 {
+        self.bounds.as_ref().map_or(self.looking.radius, |bounds| bounds[query as usize % BATCH])
+    }
+
+    fn lower_bound(&mut self, query: u32, to: u32) {
+        if let Some(bounds) = &mut self.bounds {
+            bounds[query as usize % BATCH] = to;
+        }
     }
 
     /// The table of a step.
@@ -82,7 +97,8 @@ impl<'a> Engine<'a> {
     ) -> Self {
         let tables = index.tables.iter().map(View::of).collect();
         let reach = Reach::default();
-        let search = Search { index, looking, tables, queries, first, batch: 0..0, reach };
+        let search =
+            Search { index, looking, tables, queries, first, batch: 0..0, reach, bounds: None };
         Engine { search, stages: SPARE.take().unwrap_or_default() }
     }
 
@@ -98,6 +114,22 @@ impl<'a> Engine<'a> {
             self.stages.hits.answer(search.batch.len(), answers);
         }
     }
+
+    /// The nearest of some of the queries, or no rows at all where the rings would cost more than a scan.
+    pub(super) fn nearest(
+        &mut self,
+        wanted: Wanted<'_>,
+        queries: Range<usize>,
+        answers: &mut Answers,
+    ) {
+        for start in queries.clone().step_by(BATCH) {
+            let search = &mut self.search;
+            search.batch = start..(start + BATCH).min(queries.end);
+            search.bounds = Some([search.looking.radius; BATCH]);
+            self.stages.nearest(search, wanted);
+            self.stages.hits.answer_nearest(search.batch.len(), wanted.k, answers);
+        }
+    }
 }
 
 /// Probes on their way through the stages.
@@ -110,6 +142,7 @@ struct Stages {
     /// Probes whose rows are on their way.
     rows_due: Group,
     hits: Hits,
+    tally: Tally,
 }
 
 /// Probes that go through the stages together.
@@ -137,13 +170,55 @@ pub(super) struct Probe {
 impl Stages {
     /// Lets all probes of a batch through.
     fn run(&mut self, search: &Search<'_>) {
+        self.begin();
+        (0..search.looking.steps.len()).for_each(|step| self.probe(search, step));
+        self.finish(search);
+    }
+
+    fn begin(&mut self) {
         self.hits.begin();
         // A search that panicked may have left something.
         let groups = [&mut self.asking, &mut self.offsets_due, &mut self.rows_due];
         groups.into_iter().for_each(Group::clear);
-        (0..search.looking.steps.len()).for_each(|step| self.probe(search, step));
-        // What is still under way comes to its end.
+    }
+
+    /// What is still under way comes to its end.
+    fn finish(&mut self, search: &Search<'_>) {
         (0..3).for_each(|_| self.advance(search));
+    }
+
+    /// Ring after ring, until each query of a batch has enough or the next ring is not worth it.
+    fn nearest(&mut self, search: &mut Search<'_>, wanted: Wanted<'_>) {
+        let (rings, queries) = (wanted.rings, search.batch.len());
+        self.begin();
+        self.tally.begin(queries, search.looking.radius);
+        let mut next = 0;
+        loop {
+            let open = queries - self.hits.done_count();
+            let end = if open == 0 { 0 } else { rings.worth(open * wanted.batches, wanted.far) };
+            if next >= end {
+                break;
+            }
+            let level = rings.level(next, GROUP / open, end);
+            next = level.end;
+            level.for_each(|ring| self.probe(search, ring));
+            self.finish(search);
+            let new = self.hits.resolve(search);
+            self.hits.found_since(new).for_each(|(query, d)| self.tally.add(query, d));
+            self.settle(search, wanted.k, next as u32 - 1);
+        }
+    }
+
+    /// A query that has enough rows within the radius that was looked at is done; what is farther than those it has does
+    /// not matter to it.
+    fn settle(&mut self, search: &mut Search<'_>, k: usize, radius: u32) {
+        for query in 0..search.batch.len() as u32 {
+            let Some(enough) = self.tally.radius(query, k) else { continue };
+            search.lower_bound(query, enough);
+            if enough <= radius {
+                self.hits.set_done(query);
+            }
+        }
     }
 
     /// Stage 1: which keys? Their offsets are asked for.
@@ -194,14 +269,27 @@ impl Group {
         let mut from = 0;
         for &(step, end) in &self.runs {
             let view = search.view(step);
-            let (radius, lacks_keys) = (search.looking.radius, view.lacks_keys());
-            self.stretches.extend((from..end).zip(&self.probes[from..end]).map(|(tag, probe)| {
+            let lacks_keys = view.lacks_keys();
+            let stretch = |tag: usize, probe: &Probe, bound: u32| {
                 let (start, end) = view.rows_of(probe.key);
                 view.prefetch_rows(start, end);
                 let errors = if lacks_keys { probe.flip.count_ones() } else { 0 };
-                let (query, allowed) = (probe.compare, radius.saturating_sub(errors));
+                let (query, allowed) = (probe.compare, bound.saturating_sub(errors));
                 Stretch { query, start, end, allowed, tag: tag as u32 }
-            }));
+            };
+            let probes = (from..end).zip(&self.probes[from..end]);
+            // Two loops, as the one for a radius has no time to look for bounds.
+            match &search.bounds {
+                None => {
+                    let radius = search.looking.radius;
+                    self.stretches.extend(probes.map(|(tag, probe)| stretch(tag, probe, radius)));
+                }
+                Some(bounds) => {
+                    self.stretches.extend(probes.map(|(tag, probe)| {
+                        stretch(tag, probe, bounds[probe.query as usize % BATCH])
+                    }))
+                }
+            }
             from = end;
         }
     }

@@ -226,6 +226,7 @@ impl IndexFile {
             distinct,
             kernel: hamming::kernel()?,
             looking: Default::default(),
+            rings: Default::default(),
             calibrations: Default::default(),
         })
     }

@@ -66,6 +66,16 @@ impl Hits {
         self.done >> query & 1 == 1
     }
 
+    /// A query needs no more.
+    pub(super) fn set_done(&mut self, query: u32) {
+        self.done |= 1 << query;
+    }
+
+    /// How many queries need no more.
+    pub(super) fn done_count(&self) -> usize {
+        self.done.count_ones() as usize
+    }
+
     /// Stage 3: which of the rows are within the radius? Table by table.
     pub(super) fn check(&mut self, search: &Search<'_>, group: &Group) {
         let mut from = 0;
@@ -118,7 +128,9 @@ impl Hits {
             RowsView::Numbers(_) => return,
         };
         let distance = differences.count_ones();
-        if distance <= search.looking.radius && is_new(search, step, probe.query, &[differences]) {
+        if distance <= search.bound(probe.query)
+            && is_new(search, step, probe.query, &[differences])
+        {
             let number = (search.looking.steps[step].table == 0).then_some(row);
             let place = Place::Word { word: query ^ differences, number };
             self.add(search, Match { query: probe.query, distance, place });
@@ -163,6 +175,9 @@ impl Hits {
         for i in 0..self.near_pairs.len() {
             let (pair, distance) = self.near_pairs[i];
             let Pair { query, row } = self.pairs[pair as usize];
+            if distance > search.bound(query) {
+                continue;
+            }
             let words = rows.row(row as usize).iter().zip(search.query(query));
             self.differences.clear();
             self.differences.extend(words.map(|(a, b)| a ^ b));
@@ -178,13 +193,14 @@ impl Hits {
             if self.is_done(matched.query) {
                 return;
             }
-            self.done |= 1 << matched.query;
+            self.set_done(matched.query);
         }
         self.matches.push(matched);
     }
 
-    /// Stage 4: which documents have these signatures?
-    pub(super) fn resolve(&mut self, search: &Search<'_>) {
+    /// Stage 4: which documents have these signatures? Tells where the new ones begin.
+    pub(super) fn resolve(&mut self, search: &Search<'_>) -> usize {
+        let new = self.found.len();
         self.number(search);
         let (firsts, copies) = (search.index.firsts.as_slice(), search.index.copies.view());
         for matched in &self.matches {
@@ -204,14 +220,20 @@ impl Hits {
             self.found.push((matched.query, Neighbor { row, distance: matched.distance }));
         }
         if !search.first {
-            self.add_copies(copies);
+            self.add_copies(new, copies);
         }
+        new
+    }
+
+    /// The queries and distances of what was found from a place on.
+    pub(super) fn found_since(&self, new: usize) -> impl Iterator<Item = (u32, u32)> {
+        self.found[new..].iter().map(|&(query, near)| (query, near.distance))
     }
 
     /// Adds the copies of what was found. Each goes to the end, so that the next of it is on its way while those before it
     /// are looked at.
-    fn add_copies(&mut self, copies: CopiesView<'_>) {
-        let mut at = 0;
+    fn add_copies(&mut self, new: usize, copies: CopiesView<'_>) {
+        let mut at = new;
         while let Some(&(query, Neighbor { row, distance })) = self.found.get(at) {
             if let Some(row) = copies.after(row) {
                 copies.prefetch(row);
@@ -261,11 +283,22 @@ impl Hits {
 
     /// Adds the answers to the queries of the batch.
     pub(super) fn answer(&mut self, queries: usize, answers: &mut Answers) {
+        self.answer_with(queries, |_| usize::MAX, answers);
+    }
+
+    /// The same with the `k` nearest of the queries that are done, and nothing for the others.
+    pub(super) fn answer_nearest(&mut self, queries: usize, k: usize, answers: &mut Answers) {
+        let done = self.done;
+        self.answer_with(queries, |query| if done >> query & 1 == 1 { k } else { 0 }, answers);
+    }
+
+    /// The nearest of what was found, as many as each query may have.
+    fn answer_with(&mut self, queries: usize, most: impl Fn(u32) -> usize, answers: &mut Answers) {
         self.found.sort_unstable_by_key(|&(query, n)| (query, n.distance, n.row));
         let mut found = &self.found[..];
         for query in 0..queries as u32 {
             let of = found.iter().take_while(|&&(other, _)| other == query).count();
-            answers.extend(found[..of].iter().map(|&(_, neighbor)| neighbor));
+            answers.extend(found[..of].iter().take(most(query)).map(|&(_, neighbor)| neighbor));
             found = &found[of..];
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     index::{Composition, Queries, composition::Step},
-    probe::{RankList, within},
+    probe::{RankList, exactly, within},
 };
 
 /// What is looked up in each table for a radius.
@@ -24,6 +24,8 @@ pub(super) struct Looking {
 enum Flips {
     /// In at most so many bits.
     Within { errors: u32, flips: Vec<u32> },
+    /// In so many bits.
+    Exactly { errors: u32, flips: Vec<u32> },
     /// In these bits, by their rank among the query's weakest.
     Weakest { margins: Vec<usize>, list: RankList },
 }
@@ -36,6 +38,17 @@ impl Looking {
         let steps = if scan { Vec::new() } else { composition.steps(radius) };
         let flips = steps.iter().map(|step| Flips::of(composition, step)).collect();
         Looking { radius, exact, scan, steps, flips }
+    }
+
+    /// Ring after ring: keys with just so many errors. Such steps find all rows with fewer errors than there are steps.
+    pub(super) fn rings(composition: &Composition, steps: Vec<Step>) -> Self {
+        let flips = |step: &Step| {
+            let (width, errors) = (composition.layouts()[step.table].width(), step.errors);
+            Flips::Exactly { errors, flips: exactly(width.max(1), errors) }
+        };
+        let flips = steps.iter().map(flips).collect();
+        let radius = (steps.len() as u32).saturating_sub(1);
+        Looking { radius, exact: true, scan: false, steps, flips }
     }
 }
 
@@ -56,7 +69,7 @@ impl Flips {
     /// How many there are.
     fn len(&self) -> usize {
         match self {
-            Flips::Within { flips, .. } => flips.len(),
+            Flips::Within { flips, .. } | Flips::Exactly { flips, .. } => flips.len(),
             Flips::Weakest { list, .. } => list.len(),
         }
     }
@@ -106,7 +119,7 @@ impl Reach {
         query: usize,
     ) -> &'a [u32] {
         match &looking.flips[step] {
-            Flips::Within { flips, .. } => flips,
+            Flips::Within { flips, .. } | Flips::Exactly { flips, .. } => flips,
             weakest @ Flips::Weakest { .. } => {
                 let len = weakest.len();
                 &self.weakest[self.starts[step] + query * len..][..len]
@@ -118,6 +131,7 @@ impl Reach {
     pub(super) fn finds(&self, looking: &Looking, step: usize, query: usize, flip: u32) -> bool {
         match &looking.flips[step] {
             Flips::Within { errors, .. } => flip.count_ones() <= *errors,
+            Flips::Exactly { errors, .. } => flip.count_ones() == *errors,
             Flips::Weakest { .. } => self.flips(looking, step, query).contains(&flip),
         }
     }

@@ -4,19 +4,21 @@ mod engine;
 mod file;
 mod hits;
 mod looks;
+mod nearest;
 mod recall;
+mod rings;
 mod view;
 
 pub use file::IndexFile;
 
 use std::{
     ops::Range,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use rayon::prelude::*;
 
-use self::{engine::Engine, looks::Looking, recall::Calibration};
+use self::{engine::Engine, looks::Looking, recall::Calibration, rings::Rings};
 use super::{Answers, Composition, Index, Method, Promise, Queries, Scan};
 use crate::{
     Error, Result, Signatures,
@@ -39,6 +41,8 @@ pub struct Tables<'a> {
     kernel: Kernel,
     /// What is looked up, by radius.
     looking: Mutex<Vec<Arc<Looking>>>,
+    /// What is looked up for the nearest.
+    rings: OnceLock<Rings>,
     /// What is found beyond the guarantee, by radius.
     calibrations: Mutex<Vec<Calibration>>,
 }
@@ -86,6 +90,7 @@ impl<'a> Tables<'a> {
             distinct: len,
             kernel,
             looking: Mutex::default(),
+            rings: OnceLock::new(),
             calibrations: Mutex::default(),
         })
     }
@@ -140,27 +145,34 @@ impl<'a> Tables<'a> {
                 false => scan.within(queries, radius, found),
             };
         }
-        found.clear();
-        let run = |part: Range<usize>, found: &mut Answers| {
+        self.in_parts(queries.len(), found, |part: Range<usize>, found: &mut Answers| {
             Engine::new(self, &looking, queries, first).run(part, found);
-        };
-        let len = queries.len();
-        let part = len.div_ceil(rayon::current_num_threads()).clamp(SHARED_FROM, PART);
-        if len <= part {
-            run(0..len, found);
-        } else {
-            let parts: Vec<_> = (0..len).step_by(part).collect();
-            let parts = parts.into_par_iter().map(|start| {
-                let mut found = Answers::new();
-                run(start..(start + part).min(len), &mut found);
-                found
-            });
-            parts.collect::<Vec<_>>().iter().for_each(|part| found.append(part));
-        }
+        });
         match looking.exact {
             true => Ok(Promise::Exact),
             false => self.expected(queries, &looking, found),
         }
+    }
+
+    /// Answers so many queries, on all cores if they are many.
+    fn in_parts(
+        &self,
+        len: usize,
+        found: &mut Answers,
+        run: impl Fn(Range<usize>, &mut Answers) + Sync,
+    ) {
+        found.clear();
+        let part = len.div_ceil(rayon::current_num_threads()).clamp(SHARED_FROM, PART);
+        if len <= part {
+            return run(0..len, found);
+        }
+        let parts: Vec<_> = (0..len).step_by(part).collect();
+        let parts = parts.into_par_iter().map(|start| {
+            let mut found = Answers::new();
+            run(start..(start + part).min(len), &mut found);
+            found
+        });
+        parts.collect::<Vec<_>>().iter().for_each(|part| found.append(part));
     }
 
     /// What is looked up for a radius, made ready once.
@@ -205,47 +217,9 @@ impl Index for Tables<'_> {
         self.ask(queries, radius, true, found)
     }
 
-    /// Those within a radius that is cheap to search, where they are enough; otherwise the nearest of all rows.
+    /// Keys ever farther from the query's own, and where that would cost more, a scan.
     fn nearest(&self, queries: Queries<'_>, k: usize, found: &mut Answers) -> Result<Promise> {
-        found.clear();
-        let near = (0..=self.guarantee()).take_while(|&radius| self.is_cheap(radius));
-        match near.last().filter(|_| k > 0) {
-            Some(radius) => self.ask(queries, radius, false, found)?,
-            None => Promise::Exact,
-        };
-        let lacking = |query: &usize| found.len() <= *query || found.of(*query).len() < k;
-        let lacking: Vec<usize> = (0..queries.len()).filter(lacking).collect();
-        let mut left = Signatures::new(queries.bits())?;
-        for &query in &lacking {
-            left.push_row_of(queries.signatures(), query)?;
-        }
-        let mut scanned = Answers::new();
-        Scan::with_kernel(self.rows, self.kernel)?.nearest((&left).into(), k, &mut scanned)?;
-        let mut answers = Answers::new();
-        let mut next = 0;
-        for query in 0..queries.len() {
-            match lacking.get(next) == Some(&query) {
-                true => {
-                    answers.push(scanned.of(next));
-                    next += 1;
-                }
-                false => answers.push(&found.of(query)[..k]),
-            }
-        }
-        *found = answers;
+        self.find_nearest(queries, k, found)?;
         Ok(Promise::Exact)
-    }
-}
-
-/// So many keys, and rows that have them, cost little beside a scan.
-const FEW_KEYS: u64 = 256;
-const FEW_ROWS: u64 = 4096;
-
-impl Tables<'_> {
-    /// Whether a search with this radius costs little beside a scan.
-    fn is_cheap(&self, radius: u32) -> bool {
-        let keys = self.composition.probes(radius);
-        let rows_of_a_key = (self.distinct >> self.composition.key_width()).max(1) as u64;
-        keys <= FEW_KEYS && keys * rows_of_a_key <= FEW_ROWS
     }
 }
