@@ -5,7 +5,7 @@
 //! the likeliest by its margins. A row gains `width - errors` points in each list that it is met in; those with the most
 //! points are compared with the query.
 //!
-//! - [`slices`](self): cut into slices of nearly equal width.
+//! - `slices.rs`: slices of nearly equal width. `reach.rs`: how far a search goes.
 //! - `lists.rs`: which lists a query visits; `rates.rs`: how likely bits are to differ, learned from the data.
 //! - `score.rs`: the points; `bounds.rs`: what they say about distances, and when the nearest are proven.
 //! - `updates.rs`: rows that come and go. `file.rs`: an index in a file. `recall.rs`: what an answer is worth.
@@ -120,7 +120,7 @@ impl<'a> Issl<'a> {
         let slices = Slices::new(rows.bits(), width.unwrap_or_else(|| width_for(rows.len())))?;
         let distinct = Distinct::of(rows)?;
         let tables = build_tables(&slices, rows, &distinct)?;
-        let rates = Rates::default();
+        let rates = Rates::typical(rows);
         Ok(Issl {
             rows: Cow::Borrowed(rows),
             width,
@@ -413,7 +413,7 @@ impl<'a> Issl<'a> {
 }
 
 /// Rows that are on their way from memory while one is compared.
-const RERANK_AHEAD: usize = 8;
+const RERANK_AHEAD: usize = 24;
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
