@@ -236,7 +236,8 @@ impl IsslFile {
         }
         let words = self.container.cells::<u64>("removed", rows.div_ceil(64))?;
         let words = words.as_slice().to_vec();
-        let past = words.last().is_some_and(|last| rows % 64 > 0 && last >> (rows % 64) > 0);
+        let past =
+            words.last().is_some_and(|last| !rows.is_multiple_of(64) && last >> (rows % 64) > 0);
         self.check(!past, "removed", "names rows that are not")?;
         Ok(Removed::from_words(words))
     }
