@@ -103,9 +103,11 @@ const PART: usize = 16;
 const LISTS_FOR_THREADS: usize = 4096;
 /// If no more than this part of all rows will be met, they are remembered instead of looking through all scores.
 const FEW_PART: usize = 32;
-/// What things cost, in words of a scan: to look up a list, and to score a row. Measured at a million rows.
-const LIST_COST: u64 = 20;
-const ROW_COST: u64 = 3;
+/// What things cost, in words of a scan: to look up a list, to score a row, and to compare one from anywhere in memory.
+/// Measured at a million rows of 1024 bits.
+const LIST_COST: u64 = 15;
+const ROW_COST: u64 = 5;
+const COMPARED_COST: u64 = 150;
 /// Learning looks at so many queries, and at so many neighbors of each.
 const LEARN_FROM: usize = 256;
 const LEARN_NEIGHBORS: usize = 10;
@@ -469,9 +471,14 @@ impl Issl<'_> {
     /// The expansion that is sure to meet all rows within a radius, if its lists cost less than a scan.
     fn expansion_for(&self, radius: u32) -> Option<u32> {
         let expansion = radius / self.slices.len() as u32;
-        let rows = self.usual_list as u64 * ROW_COST + LIST_COST;
-        let lists = self.slices.widths.iter().map(|&width| count_within(width, expansion));
-        let cost = lists.fold(0, u64::saturating_add).saturating_mul(rows);
+        let widths = &self.slices.widths;
+        // If a row may be near that one slice alone has met, all that are met are compared.
+        let bounds = Bounds::new(widths, expansion + 1, expansion + 1);
+        let compared = bounds.optimistic(self.slices.width() as u16) <= radius;
+        let row = if compared { ROW_COST + COMPARED_COST } else { ROW_COST };
+        let list = LIST_COST.saturating_add((self.usual_list * row as f64) as u64);
+        let lists = widths.iter().map(|&width| count_within(width, expansion));
+        let cost = lists.fold(0, u64::saturating_add).saturating_mul(list);
         (cost < self.rows.words().len() as u64).then_some(expansion)
     }
 
