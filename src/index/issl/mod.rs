@@ -588,3 +588,28 @@ impl Index for Issl<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::sample::Random;
+
+    /// Which way is cheaper is not asked here: lists alone have to find everything within their guarantee.
+    #[test]
+    fn an_expansion_finds_all_within_its_guarantee() {
+        let mut random = Random(3);
+        let words: Vec<u64> = (0..500).flat_map(|_| [random.next(), random.next()]).collect();
+        let rows = Signatures::from_words(128, words).unwrap();
+        let queries = Signatures::from_words(128, rows.words()[..40].to_vec()).unwrap();
+        let index = Issl::build(&rows, Some(10)).unwrap();
+        let mut truth = Answers::new();
+        for expansion in 0..10 {
+            for radius in [index.guarantee(expansion) / 2, index.guarantee(expansion)] {
+                Scan::new(&rows).unwrap().within((&queries).into(), radius, &mut truth).unwrap();
+                let found = index.within_by_lists((&queries).into(), radius, expansion);
+                assert_eq!(found, truth, "{expansion} errors within {radius}");
+            }
+        }
+        assert_eq!(index.expansion_for(u32::MAX), None);
+    }
+}
