@@ -124,6 +124,9 @@ const TOUCHED: [f64; 6] = [0.0062, 0.0713, 0.3476, 0.7962, 0.9893, 1.0];
 /// As many queries as that paper had.
 const TOUCHED_QUERIES: usize = 10;
 const SCANNED_QUERIES: usize = 40;
+/// A measurement takes at least so many seconds, or so many rounds.
+const SHORT: f64 = 0.15;
+const MOST_ROUNDS: u32 = 256;
 /// Parts of the rows, for growth.
 const PARTS: [usize; 5] = [16, 8, 4, 2, 1];
 /// For growth, lists in each slice where weak bits go first.
@@ -210,22 +213,19 @@ impl<'a> Collection<'a> {
 
     /// Time and quality of a reach: the time is the median of the repeats.
     fn measure(&self, reach: Reach) -> lookalike::Result<ReachRow> {
-        let (mut found, mut seconds, mut proven) = (Answers::new(), Vec::new(), 0);
-        for _ in 0..self.repeats {
-            let (taken, count) = self.pool.install(|| -> lookalike::Result<_> {
-                let clock = Clock::start(self.pool.current_num_threads());
-                let proven = self.index.nearest_at(self.queries, K, reach, &mut found)?;
-                Ok((clock.seconds(), proven.count()))
-            })?;
-            seconds.push(taken);
-            proven = count;
-        }
+        let (mut found, mut proven) = (Answers::new(), 0);
+        let mut ask = || -> lookalike::Result<()> {
+            proven = self.index.nearest_at(self.queries, K, reach, &mut found)?.count();
+            Ok(())
+        };
+        let seconds: lookalike::Result<Vec<f64>> =
+            (0..self.repeats).map(|_| self.seconds(&mut ask)).collect();
         let published = self.published(reach);
         let queries = self.queries.len() as f64;
         Ok(ReachRow {
             reach,
             lists: self.lists(reach),
-            ms: median(&mut seconds) / queries * 1e3,
+            ms: median(&mut seconds?) / queries * 1e3,
             cdr: cdr(&found, &self.truth, K, self.rows.bits()),
             recall: nearest_found(&found, &self.truth),
             proven: proven as f64 / queries,
@@ -272,12 +272,29 @@ impl<'a> Collection<'a> {
         let one = |query: usize| Signatures::from(self.queries.signatures().get(query));
         let queries: Vec<Signatures> = (0..asked).map(one).collect();
         let mut found = Answers::new();
+        let mut ask = || -> lookalike::Result<()> {
+            let mut queries = queries.iter();
+            queries.try_for_each(|query| scan.nearest(query.into(), K, &mut found).map(drop))
+        };
+        Ok(self.seconds(&mut ask)? / asked as f64 * 1e3)
+    }
+
+    /// How long something takes. What takes no time is done again and again: the system's clock of a thread is coarse.
+    fn seconds(
+        &self,
+        run: &mut (impl FnMut() -> lookalike::Result<()> + Send),
+    ) -> lookalike::Result<f64> {
         self.pool.install(|| {
-            let clock = Clock::start(self.pool.current_num_threads());
-            for query in &queries {
-                scan.nearest(query.into(), K, &mut found)?;
+            let mut rounds = 1;
+            loop {
+                let clock = Clock::start(self.pool.current_num_threads());
+                (0..rounds).try_for_each(|_| run())?;
+                let seconds = clock.seconds();
+                if seconds > SHORT || rounds >= MOST_ROUNDS {
+                    return Ok(seconds / f64::from(rounds));
+                }
+                rounds *= 4;
             }
-            Ok(clock.seconds() / asked as f64 * 1e3)
         })
     }
 

@@ -107,3 +107,32 @@ fn batch_tells_people_in_a_table() {
     }
     place.expect(2, "bench batch --rows 10");
 }
+
+#[test]
+fn issl_repeats_the_tables_of_the_papers() {
+    let place = Place::new();
+    place.expect(0, "sign examples/docs.jsonl --recipe web --margins -o docs.sig");
+    let line = "bench issl docs.sig --queries docs.sig --asked 3 --repeats 1 --output out";
+    let said = place.expect(0, &format!("{line} --format json --quiet"));
+    let lines: Vec<Value> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let part = |name: &str| lines.iter().filter(|line| line["part"] == name).collect::<Vec<_>>();
+    assert_eq!((part("workload").len(), part("growth").len()), (1, 5));
+    let published = part("published");
+    assert_eq!(published.len(), 15);
+    for row in published.iter().chain(&part("weakest")) {
+        let within = |name: &str| (0.0..=1.0).contains(&row[name].as_f64().unwrap());
+        assert!(within("cdr") && within("recall") && within("proven"), "{row}");
+    }
+    // The more lists, the more of the rows; in the end all.
+    let met: Vec<f64> = part("touched").iter().map(|row| row["share"].as_f64().unwrap()).collect();
+    assert!(met.is_sorted() && met.last() == Some(&1.0), "{met:?}");
+    assert!(fs::read(place.path("out/issl.json")).unwrap().starts_with(b"{"));
+    let svg = fs::read_to_string(place.path("out/issl-growth.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("<polyline"));
+    let said = place.expect(0, line);
+    for words in ["Table 1 of the paper of 2015", "| (2, 1) ", "Weak bits first", "Figure 3"] {
+        assert!(said.out.contains(words), "{words}\n{}", said.out);
+    }
+    place.expect(2, "bench issl docs.sig");
+}

@@ -9,7 +9,7 @@ use bytemuck::cast_slice;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Issl, Rates, rates::MARGINS, slices::Slices, updates::Removed, usual_list};
+use super::{Issl, Rates, slices::Slices, updates::Removed, usual_list};
 use crate::{
     Error, Result, Signatures,
     container::{Container, ContainerWriter, kind_of},
@@ -153,7 +153,7 @@ impl IsslFile {
         let About { bits, rows: count, asked, ref signatures, .. } = self.container.about;
         signatures.check(self.container.path(), (count, bits), rows)?;
         let distinct = self.check_counts()?;
-        let rates = self.container.cells::<f32>("rates", MARGINS + 1)?;
+        let rates = self.container.cells::<f32>("rates", Rates::SHARES)?;
         let rates = Rates::from_shares(rates.as_slice());
         let rates = rates.ok_or_else(|| self.container.damaged("rates", "has what is no share"))?;
         let removed = self.removed(rows.len())?;
@@ -236,7 +236,8 @@ impl IsslFile {
         }
         let words = self.container.cells::<u64>("removed", rows.div_ceil(64))?;
         let words = words.as_slice().to_vec();
-        let past = words.last().is_some_and(|last| rows % 64 > 0 && last >> (rows % 64) > 0);
+        let past =
+            words.last().is_some_and(|last| !rows.is_multiple_of(64) && last >> (rows % 64) > 0);
         self.check(!past, "removed", "names rows that are not")?;
         Ok(Removed::from_words(words))
     }

@@ -73,7 +73,7 @@ type Counts = [u32; MOST_COST as usize + 1];
 
 /// The likeliest lists of all slices.
 ///
-/// A list is as likely as its flips are, times the other bits' chances to stay: costs that add up. How many lists of a
+/// A list is as likely as its flips are, times the other bits' chances to stay: costs that add up (`rates.rs`). How many lists of a
 /// slice have each cost follows from adding one bit after the other; from that the highest cost that the budget allows, and
 /// then all lists up to it are written down. No heap: each list takes as long as writing it.
 #[derive(Debug, Clone)]
@@ -103,7 +103,7 @@ impl Weakest {
         budget: usize,
         lists: &mut Lists,
     ) -> u32 {
-        self.rank(queries.margins(query), slices, costs);
+        self.rank(queries.signatures().row(query), queries.margins(query), slices, costs);
         let limits = self.limits(budget);
         lists.flips.clear();
         lists.of.clear();
@@ -121,22 +121,17 @@ impl Weakest {
     }
 
     /// The costs of all bits, in order.
-    fn rank(&mut self, margins: Option<&[u8]>, slices: &Slices, costs: &Costs) {
+    fn rank(&mut self, query: &[u64], margins: Option<&[u8]>, slices: &Slices, costs: &Costs) {
         let mut at = 0;
-        for ((bits, base), &width) in self.bits.iter_mut().zip(&mut self.bases).zip(&slices.widths)
-        {
+        let slices = self.bits.iter_mut().zip(&mut self.bases).zip(&slices.widths);
+        for ((bits, base), &width) in slices {
             bits.clear();
             *base = 0.0;
-            for i in 0..width {
-                let (cost, stay) = match margins {
-                    Some(margins) => {
-                        let margin = usize::from(margins[at]);
-                        (costs.flip[margin], costs.stay[margin])
-                    }
-                    None => costs.unknown,
-                };
-                bits.push((u32::from(cost), 1 << (width - 1 - i)));
-                *base += stay;
+            for place in (0..width).rev() {
+                let value = query[at / 64] << (at % 64) >> 63 == 1;
+                let cost = costs.of(value, margins.map(|margins| margins[at]));
+                bits.push((u32::from(cost.flip), 1 << place));
+                *base += cost.stay;
                 at += 1;
             }
             bits.sort_unstable();
@@ -232,7 +227,7 @@ mod tests {
             let signatures = Signatures::from_words(40, vec![0]).unwrap();
             let queries = Queries::with_margins(&signatures, &margins).unwrap();
             let (mut weakest, mut lists) = (Weakest::new(4), Lists::default());
-            let costs = Rates::default().costs();
+            let costs = Rates::typical(&signatures).costs();
             let reached = weakest.fill((queries, 0), (&slices, &costs), budget, &mut lists);
             prop_assert!(lists.count() <= budget.max(4));
             prop_assert!(!lists.add_only());
@@ -255,7 +250,7 @@ mod tests {
             let slices = Slices::new(40, 10).unwrap();
             let signatures = Signatures::from_words(40, vec![0]).unwrap();
             let (mut weakest, mut lists) = (Weakest::new(4), Lists::default());
-            let costs = Rates::default().costs();
+            let costs = Rates::typical(&signatures).costs();
             let reached = weakest.fill((Queries::from(&signatures), 0), (&slices, &costs), budget, &mut lists);
             prop_assert!(reached > 0);
             prop_assert_eq!(lists.count() as u64, 4 * count_within(10, reached - 1));

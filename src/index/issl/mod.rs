@@ -5,7 +5,7 @@
 //! the likeliest by its margins. A row gains `width - errors` points in each list that it is met in; those with the most
 //! points are compared with the query.
 //!
-//! - [`slices`](self): cut into slices of nearly equal width.
+//! - `slices.rs`: slices of nearly equal width. `reach.rs`: how far a search goes.
 //! - `lists.rs`: which lists a query visits; `rates.rs`: how likely bits are to differ, learned from the data.
 //! - `score.rs`: the points; `bounds.rs`: what they say about distances, and when the nearest are proven.
 //! - `updates.rs`: rows that come and go. `file.rs`: an index in a file. `recall.rs`: what an answer is worth.
@@ -103,9 +103,11 @@ const PART: usize = 16;
 const LISTS_FOR_THREADS: usize = 4096;
 /// If no more than this part of all rows will be met, they are remembered instead of looking through all scores.
 const FEW_PART: usize = 32;
-/// What things cost, in words of a scan: to look up a list, and to score a row. Measured at a million rows.
-const LIST_COST: u64 = 20;
-const ROW_COST: u64 = 3;
+/// What things cost, in words of a scan: to look up a list, to score a row, and to compare one from anywhere in memory.
+/// Measured at a million rows of 1024 bits.
+const LIST_COST: u64 = 15;
+const ROW_COST: u64 = 5;
+const COMPARED_COST: u64 = 150;
 /// Learning looks at so many queries, and at so many neighbors of each.
 const LEARN_FROM: usize = 256;
 const LEARN_NEIGHBORS: usize = 10;
@@ -120,7 +122,7 @@ impl<'a> Issl<'a> {
         let slices = Slices::new(rows.bits(), width.unwrap_or_else(|| width_for(rows.len())))?;
         let distinct = Distinct::of(rows)?;
         let tables = build_tables(&slices, rows, &distinct)?;
-        let rates = Rates::default();
+        let rates = Rates::typical(rows);
         Ok(Issl {
             rows: Cow::Borrowed(rows),
             width,
@@ -413,7 +415,7 @@ impl<'a> Issl<'a> {
 }
 
 /// Rows that are on their way from memory while one is compared.
-const RERANK_AHEAD: usize = 8;
+const RERANK_AHEAD: usize = 24;
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
@@ -469,9 +471,14 @@ impl Issl<'_> {
     /// The expansion that is sure to meet all rows within a radius, if its lists cost less than a scan.
     fn expansion_for(&self, radius: u32) -> Option<u32> {
         let expansion = radius / self.slices.len() as u32;
-        let rows = self.usual_list as u64 * ROW_COST + LIST_COST;
-        let lists = self.slices.widths.iter().map(|&width| count_within(width, expansion));
-        let cost = lists.fold(0, u64::saturating_add).saturating_mul(rows);
+        let widths = &self.slices.widths;
+        // If a row may be near that one slice alone has met, all that are met are compared.
+        let bounds = Bounds::new(widths, expansion + 1, expansion + 1);
+        let compared = bounds.optimistic(self.slices.width() as u16) <= radius;
+        let row = if compared { ROW_COST + COMPARED_COST } else { ROW_COST };
+        let list = LIST_COST.saturating_add((self.usual_list * row as f64) as u64);
+        let lists = widths.iter().map(|&width| count_within(width, expansion));
+        let cost = lists.fold(0, u64::saturating_add).saturating_mul(list);
         (cost < self.rows.words().len() as u64).then_some(expansion)
     }
 
@@ -579,5 +586,30 @@ impl Index for Issl<'_> {
             true => Ok(Promise::Exact),
             false => self.expected(queries, k, reach, found),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::sample::Random;
+
+    /// Which way is cheaper is not asked here: lists alone have to find everything within their guarantee.
+    #[test]
+    fn an_expansion_finds_all_within_its_guarantee() {
+        let mut random = Random(3);
+        let words: Vec<u64> = (0..500).flat_map(|_| [random.next(), random.next()]).collect();
+        let rows = Signatures::from_words(128, words).unwrap();
+        let queries = Signatures::from_words(128, rows.words()[..40].to_vec()).unwrap();
+        let index = Issl::build(&rows, Some(10)).unwrap();
+        let mut truth = Answers::new();
+        for expansion in 0..10 {
+            for radius in [index.guarantee(expansion) / 2, index.guarantee(expansion)] {
+                Scan::new(&rows).unwrap().within((&queries).into(), radius, &mut truth).unwrap();
+                let found = index.within_by_lists((&queries).into(), radius, expansion);
+                assert_eq!(found, truth, "{expansion} errors within {radius}");
+            }
+        }
+        assert_eq!(index.expansion_for(u32::MAX), None);
     }
 }
