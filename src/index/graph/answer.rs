@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{
     FEW, Graph,
-    walk::{Beam, Met, Walk},
+    walk::{Met, Walk},
 };
 use crate::{
     Error, Result,
@@ -41,19 +41,19 @@ impl Graph {
     fn answer(
         &self,
         queries: Queries<'_>,
-        beam: Beam<'_>,
+        width: usize,
         found: &mut Answers,
         take: impl Fn(&[Met], &mut Vec<Neighbor>) + Sync,
     ) {
         found.clear();
         if queries.len() <= TASK {
-            return self.answer_some(queries, 0..queries.len(), beam, found, take);
+            return self.answer_some(queries, 0..queries.len(), width, found, take);
         }
         let starts: Vec<usize> = (0..queries.len()).step_by(TASK).collect();
         let parts = starts.into_par_iter().map(|start| {
             let mut found = Answers::new();
             let part = start..(start + TASK).min(queries.len());
-            self.answer_some(queries, part, beam, &mut found, &take);
+            self.answer_some(queries, part, width, &mut found, &take);
             found
         });
         parts.collect::<Vec<_>>().iter().for_each(|part| found.append(part));
@@ -64,7 +64,7 @@ impl Graph {
         &self,
         queries: Queries<'_>,
         part: Range<usize>,
-        beam: Beam<'_>,
+        width: usize,
         found: &mut Answers,
         take: impl Fn(&[Met], &mut Vec<Neighbor>),
     ) {
@@ -77,12 +77,12 @@ impl Graph {
         loop {
             let mut busy = false;
             for lane in &mut lanes {
-                while !lane.query.is_some_and(|_| lane.walk.ask(view, beam)) {
+                while !lane.query.is_some_and(|_| lane.walk.ask(view)) {
                     if let Some(query) = lane.query.take() {
                         take(lane.walk.nearest(), &mut neighbors[query - part.start]);
                     }
                     let Some(query) = left.next() else { break };
-                    self.begin(lane, rows.row(query), beam);
+                    self.begin(lane, rows.row(query), width);
                     lane.query = Some(query);
                 }
                 busy |= lane.query.is_some();
@@ -100,13 +100,13 @@ impl Graph {
     }
 
     /// Begins a walk where the nearest entries are, and at an identical signature.
-    fn begin(&self, lane: &mut Lane, query: &[u64], beam: Beam<'_>) {
+    fn begin(&self, lane: &mut Lane, query: &[u64], width: usize) {
         let view = self.nodes.view();
         self.entries.seeds(self.kernel, query, &mut lane.distances, &mut lane.seeds);
         if let Some(same) = self.lookup.find(view, query) {
             lane.seeds.push(Met::new(0, same));
         }
-        lane.walk.start(view, beam, &lane.seeds);
+        lane.walk.start(view, width, &lane.seeds);
     }
 
     /// The rows of the nearest nodes: at least `k`, if there are so many, nearest first, ties by row.
@@ -204,9 +204,8 @@ impl GraphSearch<'_> {
         }
         let mut width = WITHIN_WIDTH;
         loop {
-            let beam = Beam::even(width);
             let full = std::sync::atomic::AtomicBool::new(false);
-            graph.answer(queries, beam, found, |met, found| {
+            graph.answer(queries, width, found, |met, found| {
                 let near = met.partition_point(|met| met.distance() <= radius);
                 if near == met.len() && near >= width {
                     full.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -241,8 +240,8 @@ impl Index for GraphSearch<'_> {
         graph.check(queries)?;
         match self.reach(k) {
             Some((level, recall)) if !graph.is_small(level.max(k as u32)) => {
-                let beam = graph.beam(k, level);
-                graph.answer(queries, beam, found, |met, found| graph.rows_of(met, k, found));
+                let width = graph.width(k, level);
+                graph.answer(queries, width, found, |met, found| graph.rows_of(met, k, found));
                 Ok(Promise::Expected { recall: recall as f32 })
             }
             _ => Ok(graph.scan(queries, found, (k, graph.bits))),

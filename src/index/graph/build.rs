@@ -9,7 +9,7 @@ use super::{
     entries::Entries,
     nodes::{NONE, Nodes, View},
     prune::{Pruner, kept},
-    walk::{Beam, Met, Walk},
+    walk::{Met, Walk},
 };
 use crate::{Result, hamming::Kernel};
 
@@ -40,7 +40,6 @@ struct Batch<'a> {
     members: &'a [u32],
     /// Where their walks begin; nothing if there are no others yet.
     entries: Option<&'a Entries>,
-    beam: Beam<'a>,
 }
 
 impl Growth {
@@ -52,11 +51,10 @@ impl Growth {
         entries: Option<&Entries>,
         new: &[u32],
     ) -> Result<()> {
-        let beam = Beam::even(self.beam);
         let mut first = None;
         for (i, members) in new.chunks(BATCH).enumerate() {
             let entries = entries.or(first.as_ref());
-            self.link_batch(nodes, Batch { members, entries, beam })?;
+            self.link_batch(nodes, Batch { members, entries })?;
             if i == 0 {
                 first = Some(Entries::new(nodes.view(), members, ENTRIES));
             }
@@ -66,9 +64,8 @@ impl Growth {
 
     /// Lets nodes look for their neighbors again.
     pub(super) fn relink(&self, nodes: &mut Nodes, entries: &Entries, some: &[u32]) -> Result<()> {
-        let beam = Beam::even(self.beam);
         some.chunks(BATCH).try_for_each(|members| {
-            self.link_batch(nodes, Batch { members, entries: Some(entries), beam })
+            self.link_batch(nodes, Batch { members, entries: Some(entries) })
         })
     }
 
@@ -163,18 +160,19 @@ impl<'a> Chooser<'a> {
         self.near.clear();
         if let Some(entries) = self.batch.entries {
             entries.seeds(kernel, query, &mut self.distances, &mut self.seeds);
-            self.walk.start(view, self.batch.beam, &self.seeds);
-            self.walk.run(view, kernel, query, self.batch.beam);
+            self.walk.start(view, self.growth.beam, &self.seeds);
+            self.walk.run(view, kernel, query);
             self.near.extend(self.walk.nearest().iter().map(|met| met.fresh()));
         }
-        // What it has already, if it has looked before.
-        let there: Vec<u32> = view.neighbors(node).collect();
-        self.near.extend(self.pruner.measured(view, kernel, node, &there));
         self.add_members(query);
         self.near.sort_unstable();
-        self.near.dedup();
         self.near.retain(|met| met.node() != node);
         self.near.truncate(self.growth.beam);
+        // What it has already, if it has looked before: far ones, too, which lead elsewhere.
+        let there: Vec<u32> = view.neighbors(node).collect();
+        self.near.extend(self.pruner.measured(view, kernel, node, &there));
+        self.near.sort_unstable();
+        self.near.dedup();
         self.pruner.prune(view, kernel, &self.near, kept(view.degree))
     }
 

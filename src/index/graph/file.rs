@@ -9,7 +9,7 @@ use bytemuck::cast_slice;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Curve, Entries, Graph, Lookup, Memory, NONE, Nodes, Owners, Shape, Widening};
+use super::{Curve, Entries, Graph, Lookup, Memory, NONE, Nodes, Owners, Shape};
 use crate::{
     Error, Result, Signatures,
     container::{Container, ContainerWriter, kind_of},
@@ -30,8 +30,6 @@ struct About {
     nodes: u64,
     /// Rows that have the signature of an earlier one.
     copies: u64,
-    /// How far away the nearest are as a rule.
-    usual: u32,
     curve: Curve,
     signatures: Origin,
 }
@@ -64,7 +62,6 @@ impl Graph {
             rows: self.rows() as u64,
             nodes: view.len() as u64,
             copies: self.owners.more.values().map(Vec::len).sum::<usize>() as u64,
-            usual: self.widening.usual,
             curve: self.curve.clone(),
             signatures: Origin::new(rows, path, of),
         })
@@ -158,7 +155,6 @@ impl GraphFile {
             removed,
             sampled: 0,
             curve: about.curve.clone(),
-            widening: Widening::new(about.bits, about.usual),
             kernel: hamming::kernel()?,
         };
         graph.sample_entries();

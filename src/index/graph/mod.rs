@@ -28,7 +28,6 @@ use self::{
     lookup::Lookup,
     nodes::{Memory, NONE, Nodes},
     owners::Owners,
-    walk::{Beam, FAR, Widening},
 };
 use super::{Answers, Curve, Index, Scan, effort::SAMPLE_NEIGHBORS, sample::taken};
 use crate::{
@@ -122,7 +121,6 @@ pub struct Graph {
     /// How many nodes there were when the entries were taken.
     sampled: usize,
     curve: Curve,
-    widening: Widening,
     kernel: Kernel,
 }
 
@@ -158,7 +156,6 @@ impl Graph {
             removed: 0,
             sampled: 0,
             curve: Curve::default(),
-            widening: Widening::new(rows.bits(), rows.bits() / 4),
             kernel,
         };
         graph.link_all(rows, seed)?;
@@ -198,31 +195,29 @@ impl Graph {
         let firsts: Vec<usize> = firsts.map(|row| row as usize).collect();
         let sample = taken(rows, &firsts)?;
         let truth = self.truth(rows, &sample, held_back)?;
-        self.widening = Widening::new(self.bits, usual_distance(&truth));
         self.curve = Curve::measure(LEVELS, &truth, |level, asked, found| {
-            self.walk_for(&sample, asked, self.beam(1, level), found);
+            self.walk_for(&sample, asked, level as usize, found);
             Ok(())
         })?;
         let mut found = Answers::new();
-        self.walk_for(&sample, sample.len(), Beam::even(WITHIN_WIDTH), &mut found);
+        self.walk_for(&sample, sample.len(), WITHIN_WIDTH, &mut found);
         self.curve.note_within(self.bits, &truth, &found);
         Ok(())
     }
 
     /// Answers the first queries of a sample on one thread, so that the time is that of one.
-    fn walk_for(&self, sample: &Signatures, asked: usize, beam: Beam<'_>, found: &mut Answers) {
+    fn walk_for(&self, sample: &Signatures, asked: usize, width: usize, found: &mut Answers) {
         found.clear();
-        self.answer_some(sample.into(), 0..asked, beam, found, |met, found| {
+        self.answer_some(sample.into(), 0..asked, width, found, |met, found| {
             self.rows_of(met, SAMPLE_NEIGHBORS, found);
         });
     }
 
-    /// The beam of a level of effort.
-    fn beam(&self, k: usize, level: u32) -> Beam<'_> {
+    /// How wide a walk for the `k` nearest is, with such an effort.
+    fn width(&self, k: usize, level: u32) -> usize {
         // What was removed takes places.
         let live = (self.nodes.len - self.removed).max(1);
-        let width = level as usize * self.nodes.len / live;
-        Beam::adapted(width.max(k), &self.widening)
+        (level as usize).max(k) * self.nodes.len / live
     }
 
     /// The nearest rows of the sample, without the sample itself.
@@ -302,15 +297,4 @@ fn owners(rows: &Signatures, order: &[u32], distinct: &Distinct) -> Result<Owner
         }
     }
     Ok(Owners::new(Memory::Own(firsts), more, rows.len() as u32))
-}
-
-/// How far away the [`FAR`]th nearest is for half of the queries.
-fn usual_distance(truth: &Answers) -> u32 {
-    let farthest = truth.iter().filter_map(|neighbors| neighbors.iter().take(FAR).last());
-    let mut distances: Vec<u32> = farthest.map(|neighbor| neighbor.distance).collect();
-    let middle = distances.len() / 2;
-    match distances.is_empty() {
-        true => 0,
-        false => *distances.select_nth_unstable(middle).1,
-    }
 }

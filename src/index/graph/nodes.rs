@@ -113,15 +113,24 @@ impl<'a> View<'a> {
 
     #[inline(always)]
     pub(super) fn prefetch_signature(self, node: u32) {
-        for word in (0..self.stride).step_by(LINE / size_of::<u64>()) {
-            prefetch(self.words, node as usize * self.stride + word);
-        }
+        prefetch_lines(self.words, node as usize * self.stride, self.stride);
     }
 
     #[inline(always)]
     pub(super) fn prefetch_neighbors(self, node: u32) {
-        for edge in (0..self.degree).step_by(LINE / size_of::<u32>()) {
-            prefetch(self.edges, node as usize * self.degree + edge);
-        }
+        prefetch_lines(self.edges, node as usize * self.degree, self.degree);
+    }
+}
+
+/// Asks for all lines of some cells. Most are one or two.
+#[inline(always)]
+fn prefetch_lines<T>(cells: &[T], start: usize, len: usize) {
+    let line = LINE / size_of::<T>();
+    prefetch(cells, start);
+    if len > line {
+        prefetch(cells, start + line);
+    }
+    for at in (2 * line..len).step_by(line) {
+        prefetch(cells, start + at);
     }
 }
