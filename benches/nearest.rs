@@ -1,7 +1,7 @@
 //! The graph of neighbors: how many of the nearest it finds, and how fast, by how hard it looks; single queries and batches.
 //!
 //! ```text
-//! cargo bench --bench nearest -- --rows ROWS.sig --queries QUERIES.sig [--n 250000] [--shape graph-62-128]
+//! cargo bench --bench nearest -- --rows ROWS.sig --queries QUERIES.sig [--n 250000] [--shape graph-62-128] [--index FILE]
 //! ```
 
 use std::{fs, time::Instant};
@@ -31,6 +31,17 @@ fn some(path: &str, most: usize) -> Signatures {
     Signatures::from_words(rows.bits(), words).expect("rows of one width")
 }
 
+/// The graph of a file, or a new one, which is saved in it.
+fn graph(rows: &Signatures, shape: Shape) -> Graph {
+    let Some(path) = flag("--index") else { return Graph::build(rows, shape, 1).unwrap() };
+    if fs::exists(&path).unwrap_or(false) {
+        return Graph::open(path.as_ref(), rows).unwrap().in_huge_pages().unwrap();
+    }
+    let graph = Graph::build(rows, shape, 1).unwrap();
+    graph.save(path.as_ref(), rows, None).unwrap();
+    graph
+}
+
 /// Seconds that this thread has worked: others work on the machine, too.
 fn worked(started: Instant) -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -54,7 +65,7 @@ fn run(rows: &str, queries: &str) {
     Scan::new(&rows).unwrap().nearest((&queries).into(), 10, &mut truth).unwrap();
     let shape: Shape = flag("--shape").unwrap_or("graph".into()).parse().expect("a shape");
     let before = worked(started);
-    let graph = Graph::build(&rows, shape, 1).unwrap();
+    let graph = graph(&rows, shape);
     let each = |bytes: u64| bytes as f64 / rows.len() as f64;
     println!(
         "{shape} over {} rows of {} bits: {:.1} s, {:.0} bytes a row",

@@ -374,20 +374,21 @@ impl Kernel {
 }
 
 /// Tells the CPU that a cell will soon be read, so that many reads are under way at once. Only a hint: the cell need
-/// not be there.
+/// not be there. It is brought into the second cache: the first can wait for fewer lines at a time, and whoever asks for
+/// more has to wait, too.
 #[inline(always)]
 pub fn prefetch<T>(cells: &[T], at: usize) {
     let address = cells.as_ptr().wrapping_add(at);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 has the instruction, and it never faults, whatever the address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: the instruction never faults, whatever the address, and changes nothing.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly));
+        std::arch::asm!("prfm pldl2keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;

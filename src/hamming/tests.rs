@@ -107,6 +107,14 @@ fn check_one(kernel: Kernel, query: &[u64], rows: &[u64], threshold: u32) {
     let mut out = vec![7; expected.len()];
     kernel.distances(query, rows, &mut out);
     assert_eq!(out, expected, "{kernel:?}, distances");
+    // Backwards, and each third twice.
+    let numbers =
+        (0..expected.len() as u32).rev().flat_map(|row| vec![row; 1 + (row % 3) as usize / 2]);
+    let numbers: Vec<u32> = numbers.collect();
+    let mut out = vec![7; numbers.len()];
+    kernel.distances_of(query, rows, &numbers, &mut out);
+    let wanted: Vec<_> = numbers.iter().map(|&row| expected[row as usize]).collect();
+    assert_eq!(out, wanted, "{kernel:?}, distances of some");
     let mut masks = vec![7; expected.len().div_ceil(64)];
     kernel.within(query, rows, threshold, &mut masks);
     for (row, &distance) in expected.iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Walks that a thread has under way at a time.
-const TOGETHER: usize = 3;
+const TOGETHER: usize = 2;
 /// Queries that a thread takes at a time.
 const TASK: usize = 64;
 /// How wide a walk is at least for questions about a radius.

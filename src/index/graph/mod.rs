@@ -236,6 +236,14 @@ impl Graph {
         Ok(truth)
     }
 
+    /// The same graph, moved into huge pages where the system has them: pages of a file are small ones, and finding them
+    /// takes longer. Worth the copy for many queries.
+    pub fn in_huge_pages(mut self) -> Result<Self> {
+        self.nodes.words.own(0)?;
+        self.nodes.edges.own(0)?;
+        Ok(self)
+    }
+
     /// The width of the signatures in bits.
     pub fn bits(&self) -> u32 {
         self.bits
