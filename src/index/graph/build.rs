@@ -129,6 +129,9 @@ impl Nodes {
     }
 }
 
+/// Walks that a thread has under way at a time: while one waits for memory, the other goes on.
+const TOGETHER: usize = 2;
+
 /// Chooses the neighbors of nodes of a batch.
 struct Chooser<'a> {
     growth: &'a Growth,
@@ -136,7 +139,7 @@ struct Chooser<'a> {
     batch: Batch<'a>,
     /// The signatures of the batch.
     words: &'a [u64],
-    walk: Walk,
+    walks: [Walk; TOGETHER],
     pruner: Pruner,
     near: Vec<Met>,
     distances: Vec<u32>,
@@ -145,26 +148,50 @@ struct Chooser<'a> {
 
 impl<'a> Chooser<'a> {
     fn new(growth: &'a Growth, view: View<'a>, batch: Batch<'a>, words: &'a [u64]) -> Self {
-        let (walk, pruner) = (Walk::default(), Pruner::default());
+        let (walks, pruner) = (Default::default(), Pruner::default());
         let (near, distances, seeds) = (Vec::new(), Vec::new(), Vec::new());
-        Chooser { growth, view, batch, words, walk, pruner, near, distances, seeds }
+        Chooser { growth, view, batch, words, walks, pruner, near, distances, seeds }
     }
 
     fn run(mut self, nodes: &[u32]) -> Vec<Vec<u32>> {
-        nodes.iter().map(|&node| self.choose(node)).collect()
+        let mut lists = Vec::with_capacity(nodes.len());
+        for together in nodes.chunks(TOGETHER) {
+            self.walk(together);
+            lists.extend(together.iter().enumerate().map(|(walk, &node)| self.choose(walk, node)));
+        }
+        lists
     }
 
-    fn choose(&mut self, node: u32) -> Vec<u32> {
+    /// Walks to where a few nodes belong.
+    fn walk(&mut self, nodes: &[u32]) {
+        let Some(entries) = self.batch.entries else { return };
         let (view, kernel) = (self.view, self.growth.kernel);
-        let query = view.signature(node);
-        self.near.clear();
-        if let Some(entries) = self.batch.entries {
+        for (walk, &node) in self.walks.iter_mut().zip(nodes) {
+            let query = view.signature(node);
             entries.seeds(kernel, query, &mut self.distances, &mut self.seeds);
-            self.walk.start(view, self.growth.beam, &self.seeds);
-            self.walk.run(view, kernel, query);
-            self.near.extend(self.walk.nearest().iter().map(|met| met.fresh()));
+            walk.start(view, self.growth.beam, &self.seeds);
         }
-        self.add_members(query);
+        let mut under_way = [false; TOGETHER];
+        under_way[..nodes.len()].fill(true);
+        while under_way.contains(&true) {
+            for (walk, goes_on) in self.walks.iter_mut().zip(&mut under_way) {
+                *goes_on = *goes_on && walk.ask(view);
+            }
+            for ((walk, &node), _) in
+                self.walks.iter_mut().zip(nodes).zip(under_way).filter(|(_, goes_on)| *goes_on)
+            {
+                walk.hear(view, kernel, view.signature(node));
+            }
+        }
+    }
+
+    fn choose(&mut self, walk: usize, node: u32) -> Vec<u32> {
+        let (view, kernel) = (self.view, self.growth.kernel);
+        self.near.clear();
+        if self.batch.entries.is_some() {
+            self.near.extend(self.walks[walk].nearest().iter().map(|met| met.fresh()));
+        }
+        self.add_members(view.signature(node));
         self.near.sort_unstable();
         self.near.retain(|met| met.node() != node);
         self.near.truncate(self.growth.beam);
@@ -180,7 +207,7 @@ impl<'a> Chooser<'a> {
     fn add_members(&mut self, query: &[u64]) {
         let members = self.batch.members;
         let enough = self.near.len() >= self.growth.beam;
-        let worst = self.near.iter().map(|met| met.distance()).max().filter(|_| enough);
+        let worst = self.near.last().map(|met| met.distance()).filter(|_| enough);
         self.distances.resize(members.len(), 0);
         self.growth.kernel.distances(query, self.words, &mut self.distances);
         let met = self.distances.iter().zip(members);

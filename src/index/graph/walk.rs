@@ -160,11 +160,4 @@ impl Walk {
     pub(super) fn nearest(&self) -> &[Met] {
         &self.pool
     }
-
-    /// Walks to the end.
-    pub(super) fn run(&mut self, view: View<'_>, kernel: Kernel, query: &[u64]) {
-        while self.ask(view) {
-            self.hear(view, kernel, query);
-        }
-    }
 }
