@@ -3,8 +3,8 @@
 //! `table2` is the whole run: `contenders` says which methods, `subjects` how each is asked, `measure` times them and
 //! `digest` tells what they found. `close` and `lines` look closer at one index, `limit` at the memory, `growth` at
 //! smaller sets. `assemble` makes `results` of it; `report` and `figures` show them, beside what `published` has from
-//! the thesis. `join` and `batch` are runs of their own, and so is
-//! `issl`, for the papers on slice lists.
+//! the thesis. `join` and `batch` are runs of their own, and so are
+//! `issl`, for the papers on slice lists, and `nearest`, for the graph.
 
 mod assemble;
 mod batch;
@@ -18,6 +18,7 @@ mod join;
 mod limit;
 mod lines;
 mod measure;
+mod nearest;
 mod published;
 mod report;
 mod results;
@@ -31,6 +32,9 @@ pub(crate) use batch::{
 pub(crate) use figures::{growth as growth_figure, weak_bits as weak_bits_figure};
 pub(crate) use issl::{IsslSetup, issl, issl_growth_figure, issl_report};
 pub(crate) use join::{JoinRow, agree, join, join_report};
+pub(crate) use nearest::{
+    NearestSetup, nearest, nearest_growth_figure, nearest_lines, nearest_report,
+};
 pub(crate) use report::report;
 pub(crate) use results::Results;
 pub(crate) use table2::{Setup, run};

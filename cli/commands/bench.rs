@@ -1,5 +1,7 @@
 //! `lookalike bench`.
 
+mod nearest;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -11,6 +13,7 @@ use lookalike::{SignatureFile, Signatures, index::Queries};
 use serde::Serialize;
 use serde_json::Value;
 
+use self::nearest::NearestBench;
 use super::{Global, Outcome};
 use crate::{
     bench::{
@@ -35,6 +38,7 @@ enum What {
     Join(JoinBench),
     Batch(BatchBench),
     Issl(IsslBench),
+    Nearest(Box<NearestBench>),
 }
 
 /// The experiments of "Probabilistic Simhash Matching" (Sood, 2011), and our indexes in the same run
@@ -291,6 +295,7 @@ impl Bench {
             What::Join(join) => join.run(global),
             What::Batch(batch) => batch.run(global),
             What::Issl(issl) => issl.run(global),
+            What::Nearest(nearest) => nearest.run(global),
         }
     }
 }

@@ -136,3 +136,87 @@ fn issl_repeats_the_tables_of_the_papers() {
     }
     place.expect(2, "bench issl docs.sig");
 }
+
+/// Signatures in clusters, as lines of hexadecimal digits: each is a center with some bits flipped.
+fn clusters(rows: usize, seed: u64) -> String {
+    let mut state = seed;
+    let mut random = || {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let word = |center: u64, i: u64| (center * 4 + i + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mut line = || {
+        let center = random() % 300;
+        let flipped =
+            |i: u64| format!("{:016x}", word(center, i) ^ (random() & random() & random()));
+        (0..4).map(flipped).collect::<String>() + "\n"
+    };
+    (0..rows).map(|_| line()).collect()
+}
+
+#[test]
+fn nearest_measures_the_graph_beside_the_scan() {
+    let place = Place::new();
+    place.write("rows.hex", clusters(4000, 1));
+    place.write("a.hex", clusters(50, 2));
+    place.write("b.hex", clusters(50, 3));
+    let line = "bench nearest rows.hex --queries b.hex --tune a.hex --index rows.graph --repeats 1";
+    let said = place.expect(0, &format!("{line} --growth --output out --format json --quiet"));
+    assert_eq!(said.err, "");
+    let lines: Vec<Value> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let part = |name: &str| lines.iter().filter(|line| line["part"] == name).collect::<Vec<_>>();
+    assert!(part("workload")[0]["build_seconds"].as_f64().unwrap() > 0.0);
+    // The scan and 15 levels.
+    let settings = part("settings");
+    assert_eq!((settings.len(), &settings[0]["setting"]), (16, &"scan".into()));
+    for row in &settings {
+        assert!(row["ms"].as_f64().unwrap() > 0.0 && row["batch_ms"].as_f64().unwrap() > 0.0);
+        assert!(row["cdr"].as_f64().unwrap() > 0.5, "{row}");
+    }
+    assert!(settings[15]["recall"].as_f64().unwrap() > 0.99);
+    assert_eq!((part("promised").len(), part("chosen").len(), part("growth").len()), (4, 4, 5));
+    assert_eq!(part("growth")[4]["rows"], 4000);
+    assert!(fs::read(place.path("out/nearest.json")).unwrap().starts_with(b"{"));
+    let svg = fs::read_to_string(place.path("out/nearest-growth.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("<polyline"));
+
+    // The graph is there now, and a file for numpy has the same rows.
+    let said = place.expect(0, line);
+    for words in ["from its file", "| graph-64 ", "What --recall delivers", "| cdr 0.985 "] {
+        assert!(said.out.contains(words), "{words}\n{}", said.out);
+    }
+    place.expect(0, "convert rows.hex rows.npy");
+    place.expect(0, "convert b.hex b.npy");
+    let line = "bench nearest rows.npy --queries b.npy --asked 20 --index rows.graph --lines";
+    assert_eq!(place.expect(0, line).out.lines().count(), 15);
+    let said = place.expect(0, &format!("{line} --setting graph-64"));
+    let one: Value = serde_json::from_str(&said.out).unwrap();
+    let names: Vec<&str> = one.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["setting", "ms", "recall", "cdr"]);
+    assert_eq!(one["setting"], "graph-64");
+}
+
+#[test]
+fn nearest_says_what_is_wrong() {
+    let place = Place::new();
+    place.write("rows.hex", clusters(300, 1));
+    let line = "bench nearest rows.hex --queries rows.hex --asked 5 --repeats 1";
+    place.expect(0, &format!("{line} --index rows.graph"));
+    for (further, words) in [
+        ("--index rows.graph --shape graph-16-32", "is a graph-62-128"),
+        ("--index rows.graph --lines --setting graph-65", "`all`, or one of `graph-8`"),
+        (
+            "--index rows.graph --tune rows.hex --peers python3 --cache peers",
+            "folder of the sources",
+        ),
+        ("--lines", "--index"),
+        ("--shape graph-1", "4 to 256 neighbors"),
+    ] {
+        let said = place.expect(2, &format!("{line} {further}"));
+        assert!(said.err.contains(words), "{words}\n{}", said.err);
+    }
+}
