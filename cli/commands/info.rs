@@ -171,7 +171,7 @@ fn curve_lines(points: &[Value]) -> String {
     let line = |point: &Value| {
         format!(
             "level {:>4}: finds {:.3} of the nearest, {:.3} of 10, {:.3} of 100",
-            point["level"],
+            point["level"].as_u64().unwrap_or_default(),
             share(point, "recall_1"),
             share(point, "recall_10"),
             share(point, "recall_100")

@@ -16,7 +16,7 @@ pub(crate) const SEED: u64 = 1;
 pub(super) enum Built<'a> {
     Tables(Tables<'a>),
     Graph(Graph),
-    Issl(Issl<'a>),
+    Issl(Box<Issl<'a>>),
 }
 
 impl<'a> Built<'a> {
@@ -25,7 +25,7 @@ impl<'a> Built<'a> {
         Ok(Some(match choice {
             Choice::Tables(method, build) => Built::Tables(Tables::build(rows, method, build)?),
             Choice::Graph(shape) => Built::Graph(Graph::build(rows, shape, SEED)?),
-            Choice::Issl(width) => Built::Issl(Issl::build(rows, width)?),
+            Choice::Issl(width) => Built::Issl(Box::new(Issl::build(rows, width)?)),
             Choice::Scan | Choice::Permuted(_) => return Ok(None),
         }))
     }
