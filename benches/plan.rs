@@ -59,7 +59,8 @@ struct Measured {
 
 fn compare(costs: &Costs, data: &Data, radius: u32) -> Result<()> {
     let sample = Sample::of(&data.rows)?;
-    let task = |batch| Task { radius, batch, queries: None, memory: None, recall: 1.0 };
+    let task =
+        |batch| Task { radius, nearest: None, batch, queries: None, memory: None, recall: 1.0 };
     let (alone, batched) = (plans(costs, &sample, &task(1)), plans(costs, &sample, &task(1000)));
     let close = |plans: &[Plan]| -> Vec<Choice> {
         let most = plans[0].query_seconds * 5.0;

@@ -3,12 +3,12 @@
 use std::str::FromStr;
 
 use lookalike::{
-    index::{Build, Composition, Method, PermutedMethod},
+    index::{Build, Composition, Issl, Method, PermutedMethod, Shape},
     plan::{self, Plan},
     table::{Stored, key_width},
 };
 
-use crate::{failure::hinted, output::counted, size};
+use crate::{failure::hinted, opened::IndexKind, output::counted, size};
 
 /// What `--index` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,10 @@ pub(crate) enum Wanted {
     Method(Method),
     /// Sorted orders, which are no tables.
     Permuted(PermutedMethod),
+    /// A graph of neighbors, of this shape if one is said.
+    Graph(Option<Shape>),
+    /// Slice lists, with slices of so many bits if it is said.
+    Issl(Option<u32>),
 }
 
 /// The methods that tables have.
@@ -43,6 +47,8 @@ const NAMES: [(&str, Name, &str); 4] = [
 ];
 
 const PERMUTED: &str = "permuted";
+const GRAPH: &str = "graph";
+const ISSL: &str = "issl";
 
 /// A share from 0 to 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
@@ -64,9 +70,15 @@ impl FromStr for Wanted {
             let how = "with its numbers, permuted is written as permuted-16 or permuted-16x512";
             return text.parse().map(Wanted::Permuted).map_err(|_| how.to_owned());
         }
+        if name == GRAPH {
+            return text.parse().map(|shape| Wanted::Graph((text != GRAPH).then_some(shape)));
+        }
+        if name == ISSL {
+            return parse_issl(text).map(Wanted::Issl);
+        }
         let Some((_, named, example)) = NAMES.iter().find(|(known, ..)| *known == name) else {
             let names = NAMES.map(|(name, ..)| name).join(", ");
-            return Err(format!("there are auto, scan, {names}, {PERMUTED}"));
+            return Err(format!("there are auto, scan, {names}, {PERMUTED}, {GRAPH}, {ISSL}"));
         };
         match text == name {
             true => Ok(Wanted::Named(*named)),
@@ -79,14 +91,38 @@ impl FromStr for Wanted {
 
 impl Wanted {
     /// Whether an index of this method is one that is wanted.
-    pub(crate) fn admits(self, method: Method) -> bool {
+    fn admits(self, method: Method) -> bool {
         match self {
             Wanted::Auto => true,
-            Wanted::Scan | Wanted::Permuted(_) => false,
             Wanted::Named(name) => name.is_of(method),
             Wanted::Method(wanted) => wanted == method,
+            Wanted::Scan | Wanted::Permuted(_) | Wanted::Graph(_) | Wanted::Issl(_) => false,
         }
     }
+
+    /// Whether the index of a file is one that is wanted.
+    pub(crate) fn admits_file(self, file: IndexKind) -> bool {
+        match (self, file) {
+            (Wanted::Auto, _) => true,
+            (_, IndexKind::Tables(method)) => self.admits(method),
+            (Wanted::Graph(wanted), IndexKind::Graph(shape)) => {
+                wanted.is_none_or(|wanted| wanted == shape)
+            }
+            // As many slices as slices of that width are: none of them need be as wide.
+            (Wanted::Issl(wanted), IndexKind::Issl { bits, width }) => {
+                wanted.is_none_or(|wanted| bits.div_ceil(bits.div_ceil(wanted)) == width)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn parse_issl(text: &str) -> Result<Option<u32>, String> {
+    let Some(width) = text.strip_prefix("issl-") else { return Ok(None) };
+    let width = width.parse().ok().filter(|width| (8..=28).contains(width));
+    width.map(Some).ok_or_else(|| {
+        "with the width of its slices, 8 to 28 bits, issl is written as issl-16".to_owned()
+    })
 }
 
 impl Name {
@@ -108,6 +144,8 @@ pub(crate) struct Task {
     pub(crate) rows: usize,
     /// The radius of the questions, if it is known.
     pub(crate) radius: Option<u32>,
+    /// The so many nearest are asked for.
+    pub(crate) nearest: Option<usize>,
     /// The share of the hits that is enough.
     pub(crate) recall: f64,
     /// The most bytes that the index may take.
@@ -124,6 +162,8 @@ pub(crate) enum Choice {
     Scan,
     Tables(Method, Build),
     Permuted(PermutedMethod),
+    Graph(Shape),
+    Issl(Option<u32>),
 }
 
 /// A choice, and why it was made.
@@ -145,7 +185,7 @@ const SMALL: &str =
 const NEAREST: &str = "the nearest are found by comparing every row";
 
 /// For fewer rows no plan is made: any index does.
-const FEW_ROWS: usize = 10_000;
+pub(crate) const FEW_ROWS: usize = 10_000;
 /// Nor for fewer queries, as to build an index would take longer than to compare...
 const FEW_QUERIES: u64 = 1000;
 /// ...nor if fewer words are to be compared than a core does in about a second.
@@ -182,7 +222,19 @@ pub(crate) fn choose(
         Wanted::Auto => task.first_that_fits(&task.multi(), KEPT),
         Wanted::Named(name) => task.first_that_fits(&task.methods(name)?, USUAL_NUMBERS),
         Wanted::Method(method) => task.first_that_fits(&[method], SAID),
-        Wanted::Permuted(method) => task.permuted(method),
+        Wanted::Permuted(method) => {
+            let bytes = method.bytes(task.rows);
+            task.if_it_fits(Choice::Permuted(method), bytes, || method.to_string())
+        }
+        Wanted::Graph(shape) => {
+            let shape = shape.unwrap_or_default();
+            let bytes = shape.bytes(task.rows, task.bits);
+            task.if_it_fits(Choice::Graph(shape), bytes, || shape.to_string())
+        }
+        Wanted::Issl(width) => {
+            let bytes = Issl::most_bytes(task.rows, task.bits, width)?;
+            task.if_it_fits(Choice::Issl(width), bytes, || ISSL.to_owned())
+        }
     }
 }
 
@@ -191,6 +243,7 @@ impl From<plan::Choice> for Choice {
         match choice {
             plan::Choice::Scan => Choice::Scan,
             plan::Choice::Tables(method, build) => Choice::Tables(method, build),
+            plan::Choice::Graph(shape) => Choice::Graph(shape),
         }
     }
 }
@@ -208,16 +261,24 @@ impl Task {
             (Wanted::Auto, Some(queries)) => {
                 let words = self.rows as u64 * u64::from(self.bits.div_ceil(64));
                 let many = words.saturating_mul(queries) >= FEW_WORDS;
-                self.radius.is_some() && queries >= FEW_QUERIES && many
+                let asked = self.radius.is_some() || self.nearest_may_pay();
+                asked && queries >= FEW_QUERIES && many
             }
             _ => false,
         }
+    }
+
+    /// Whether anything but a scan may find the nearest sooner.
+    fn nearest_may_pay(&self) -> bool {
+        let tables = self.bits <= plan::TABLES_BITS && self.rows >= plan::TABLES_FROM;
+        self.nearest.is_some() && (self.recall < 1.0 || tables)
     }
 
     /// The task as the planner has it.
     fn to_plan(self) -> plan::Task {
         plan::Task {
             radius: self.radius(),
+            nearest: self.nearest,
             batch: self.queries.unwrap_or(BATCH).clamp(1, BATCH) as usize,
             queries: self.queries,
             memory: self.memory,
@@ -233,7 +294,8 @@ impl Task {
             (Wanted::Auto, plan::Choice::Tables(method, _)) => {
                 self.radius.is_some() || Name::Multi.is_of(method)
             }
-            (_, plan::Choice::Scan) => false,
+            (Wanted::Auto, plan::Choice::Graph(_)) => self.queries.is_some(),
+            (_, plan::Choice::Scan | plan::Choice::Graph(_)) => false,
             (_, plan::Choice::Tables(method, _)) => wanted.admits(method),
         }
     }
@@ -256,11 +318,16 @@ impl Task {
         Err(self.no_room(least))
     }
 
-    fn permuted(&self, method: PermutedMethod) -> anyhow::Result<Chosen> {
-        let bytes = method.bytes(self.rows);
+    /// What `--index` says, if there is room for it.
+    fn if_it_fits(
+        &self,
+        choice: Choice,
+        bytes: u64,
+        name: impl FnOnce() -> String,
+    ) -> anyhow::Result<Chosen> {
         match self.memory.is_none_or(|memory| bytes <= memory) {
-            true => Ok(Chosen { choice: Choice::Permuted(method), why: SAID }),
-            false => Err(self.no_room(Some((bytes, method.to_string())))),
+            true => Ok(Chosen { choice, why: SAID }),
+            false => Err(self.no_room(Some((bytes, name())))),
         }
     }
 
@@ -349,6 +416,7 @@ mod tests {
         bits: 64,
         rows: 1 << 20,
         radius: Some(3),
+        nearest: None,
         recall: 1.0,
         memory: None,
         key_bits: None,
@@ -363,6 +431,8 @@ mod tests {
             Ok(Choice::Scan) => "scan".into(),
             Ok(Choice::Tables(method, build)) => format!("{method} {:?}", build.stored.unwrap()),
             Ok(Choice::Permuted(method)) => method.to_string(),
+            Ok(Choice::Graph(shape)) => shape.to_string(),
+            Ok(Choice::Issl(width)) => format!("issl {width:?}"),
             Err(error) => format!("{error:#}"),
         }
     }
@@ -376,6 +446,7 @@ mod tests {
         Plan {
             index: match text {
                 "scan" => plan::Choice::Scan,
+                "graph" => plan::Choice::Graph(Shape::default()),
                 method => plan::Choice::Tables(method.parse().unwrap(), build),
             },
             exact: !text.starts_with("psm"),
@@ -403,6 +474,8 @@ mod tests {
             ("multi-2x4", TASK, "multi-2x4 Whole"),
             ("scan", TASK, "scan"),
             ("permuted", TASK, "permuted-16"),
+            ("graph-32", TASK, "graph-32-128"),
+            ("issl-16", TASK, "issl Some(16)"),
             ("auto", Task { stored: Some(Stored::Whole), ..TASK }, "multi-2x4 Whole"),
             ("auto", Task { key_bits: Some(9), ..TASK }, "multi-2x4 Whole"),
             // It is not worth it.
@@ -418,6 +491,25 @@ mod tests {
         assert_eq!(chosen_of(&plans[1..], "auto", many), "scan");
         assert_eq!(chosen_of(&plans[1..], "auto", TASK), "multi-4 Split");
         assert_eq!(chosen_of(&["scan"], "auto", TASK), "multi-2x4 Whole");
+    }
+
+    #[test]
+    fn the_nearest_are_planned_where_it_may_pay() {
+        let plans = ["graph", "multi-4", "scan"];
+        let many = Task { radius: None, nearest: Some(10), queries: Some(1 << 20), ..TASK };
+        let share = Task { recall: 0.9, bits: 1024, ..many };
+        for (task, expected) in [
+            (share, "graph-62-128"),
+            (Task { queries: Some(9), ..share }, "scan"),
+            (Task { rows: 9999, ..share }, "scan"),
+            (Task { recall: 1.0, ..share }, "scan"),
+            // Too few rows for tables.
+            (many, "scan"),
+        ] {
+            assert_eq!(chosen_of(&plans, "auto", task), expected, "{task:?}");
+        }
+        let tables = Task { rows: 1 << 23, ..many };
+        assert_eq!(chosen_of(&plans[1..], "auto", tables), "multi-4 Split");
     }
 
     #[test]
@@ -496,9 +588,14 @@ mod tests {
     #[test]
     fn unknown_names_are_told_what_there_is() {
         let problem = |text: &str| text.parse::<Wanted>().unwrap_err();
-        assert_eq!(problem("tree"), "there are auto, scan, pieces, blocks, multi, psm, permuted");
+        assert_eq!(
+            problem("tree"),
+            "there are auto, scan, pieces, blocks, multi, psm, permuted, graph, issl"
+        );
         assert!(problem("multi-2y4").contains("multi-3 or multi-2x4"));
         assert!(problem("psm-1").contains("psm-1-23"));
+        assert!(problem("graph-62-x").contains("graph-62-128"));
+        assert!(problem("issl-40").contains("8 to 28 bits"));
         assert!(problem("permuted-0").contains("permuted-16 or permuted-16x512"));
     }
 }

@@ -20,7 +20,8 @@ impl Planner {
     pub(crate) fn new(file: &SignatureFile, task: &Task, global: &Global) -> anyhow::Result<Self> {
         let rows = file.signatures();
         let mut sample = Sample::of(rows)?;
-        if let (true, Some(margins)) = (task.recall < 1.0, file.all_margins()) {
+        let weak = task.recall < 1.0 && task.nearest.is_none();
+        if let (true, Some(margins)) = (weak, file.all_margins()) {
             sample.look_at(rows, Queries::with_margins(rows, margins)?, task.radius)?;
         }
         Ok(Planner { costs: costs(global)?, sample })
@@ -34,7 +35,9 @@ impl Planner {
     /// What one index costs.
     pub(crate) fn price(&self, task: &Task, index: Choice) -> Option<Plan> {
         match index {
-            Choice::Scan => self.plans(task).into_iter().find(|plan| plan.index == Choice::Scan),
+            Choice::Scan | Choice::Graph(_) => {
+                self.plans(task).into_iter().find(|plan| plan.index == index)
+            }
             Choice::Tables(method, build) => self.price_of_tables(task, method, build),
         }
     }
@@ -49,6 +52,7 @@ pub(crate) fn line(plan: &Plan, rows: usize) -> String {
     let built = match plan.index {
         Choice::Scan => String::new(),
         Choice::Tables(_, build) => format!(" ({})", tables(plan, build, rows)),
+        Choice::Graph(_) => format!(" ({})", memory(plan, rows)),
     };
     let recall = match plan.exact {
         true => "exact".to_owned(),
@@ -64,13 +68,14 @@ fn tables(plan: &Plan, build: Build, rows: usize) -> String {
         Some(Stored::Split) => ", split signatures",
         Some(Stored::Numbers) => ", row numbers",
     };
+    format!("keys of {} bits{stored}; {}", build.key_width.unwrap_or(0), memory(plan, rows))
+}
+
+/// What an index takes, and how long.
+fn memory(plan: &Plan, rows: usize) -> String {
     let each = plan.bytes as f64 / rows.max(1) as f64;
-    format!(
-        "keys of {} bits{stored}; {}, {each:.1} bytes a row; built in {}",
-        build.key_width.unwrap_or(0),
-        size::display(plan.bytes),
-        short(plan.build_seconds)
-    )
+    let (bytes, built) = (size::display(plan.bytes), short(plan.build_seconds));
+    format!("{bytes}, {each:.1} bytes a row; built in {built}")
 }
 
 /// A time for people, in the unit that suits it.

@@ -26,7 +26,7 @@ fn costs() -> Costs {
 }
 
 fn task(radius: u32) -> Task {
-    Task { radius, batch: 1000, queries: None, memory: None, recall: 1.0 }
+    Task { radius, nearest: None, batch: 1000, queries: None, memory: None, recall: 1.0 }
 }
 
 fn is_tables(plan: &Plan) -> bool {

@@ -128,7 +128,7 @@ pub(crate) fn ours(data: &Data, method: Option<Method>, radius: u32) -> Vec<Cont
 /// What our planner chooses for these rows.
 fn planned(data: &Data, radius: u32) -> (Method, Build) {
     let batch = data.queries.len();
-    let task = Task { radius, batch, queries: None, memory: None, recall: 1.0 };
+    let task = Task { radius, nearest: None, batch, queries: None, memory: None, recall: 1.0 };
     let costs = Costs::measure().expect("a kernel");
     let sample = Sample::of(&data.rows).expect(SUITS);
     let tables = |plan: Plan| match plan.index {

@@ -1,35 +1,38 @@
 //! `lookalike build`.
 
+mod built;
+
 use std::{fs, path::PathBuf, time::Instant};
 
 use clap::{Args, ValueEnum};
 use lookalike::{
     SignatureFile,
-    index::{Method, Tables},
     sigfile::suffix_of,
     table::{self, WIDEST_KEY},
 };
-use serde_json::json;
 
+use self::built::Built;
+pub(super) use self::built::SEED;
 use super::{Global, Outcome};
 use crate::{
     failure::hinted,
     index::{Choice, SCAN_WINS, Task, Wanted, choose},
-    output::{check_place, counted, open_signatures, print, say},
+    output::{check_place, open_signatures, print, say},
     planner::Planner,
     size,
 };
 
 /// Build an index over a signature file, for searches that do not compare with every row
 ///
-/// The index is a file of its own that `lookalike search` takes in place of the signatures. It holds tables, not
-/// documents: keep the signature file, in its place or beside the index.
+/// The index is a file of its own that `lookalike search` takes in place of the signatures. It holds no documents:
+/// keep the signature file, in its place or beside the index.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike build news.sig -o news.idx
   lookalike build crawl.sig -o crawl.idx --radius 3 --memory 8G
-  lookalike build crawl.sig -o crawl.idx --index blocks-5-2 --stored split")]
+  lookalike build crawl.sig -o crawl.idx --index blocks-5-2 --stored split
+  lookalike build essays.sig -o essays.idx --index graph")]
 pub(crate) struct Build {
     /// The signatures: .sig, .npy, .hex or .parquet
     file: PathBuf,
@@ -38,8 +41,10 @@ pub(crate) struct Build {
     #[arg(long, short, value_name = "FILE.idx")]
     output: PathBuf,
 
-    /// The method: pieces, blocks, multi or psm, or with its numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23. Not
-    /// said, the fastest for the radius, as `lookalike plan` tells
+    /// The method: pieces, blocks, multi or psm, or with its numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23. For most
+    /// of the nearest of long signatures: graph, or with the neighbors of a node and those they are chosen from,
+    /// graph-62-128; issl, or with the width of its slices, issl-16. Not said, the fastest tables for the radius, as
+    /// `lookalike plan` tells
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true)]
     index: Wanted,
 
@@ -73,27 +78,28 @@ impl Build {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         self.check_output()?;
         let file = open_signatures(&self.file)?;
-        let (method, build) = self.choose(&file, global)?;
+        let choice = self.choose(&file, global)?;
         let started = Instant::now();
-        let tables = Tables::build(file.signatures(), method, build)?;
+        let rows = file.signatures();
+        let index = Built::new(choice, rows)?.ok_or_else(|| no_file(choice))?;
         let built = started.elapsed().as_secs_f64();
-        tables.save(&self.output, Some(&self.file))?;
+        index.save(&self.output, rows, Some(&self.file))?;
+        let path = self.output.display();
         if global.json() {
-            print(self.summary(&tables, &file))?;
+            let mut summary = index.summary(rows);
+            summary["output"] = path.to_string().into();
+            print(summary)?;
         }
         say(global, || {
             let time = if built < 1.0 { String::new() } else { format!("\nbuilt in {built:.1} s") };
-            self.line(&tables, &file) + &time
+            format!("{path}: {}{time}", index.line(rows))
         });
         Ok(Outcome::Done)
     }
 
-    /// The tables to build: nothing else has a file.
-    fn choose(
-        &self,
-        file: &SignatureFile,
-        global: &Global,
-    ) -> anyhow::Result<(Method, lookalike::index::Build)> {
+    /// What to build.
+    fn choose(&self, file: &SignatureFile, global: &Global) -> anyhow::Result<Choice> {
+        self.check_keys()?;
         let plans = |task: &_| Ok(Planner::new(file, task, global)?.plans(task));
         let chosen = choose(self.index, &self.task(file), plans)?;
         if chosen.why == SCAN_WINS {
@@ -101,18 +107,18 @@ impl Build {
                 "note: for such a radius a scan is predicted to be faster than any index".to_owned()
             });
         }
-        match chosen.choice {
-            Choice::Tables(method, build) => Ok((method, build)),
-            Choice::Scan => {
-                let problem = "a scan needs no index file";
-                Err(hinted(problem, "`lookalike search FILE.sig --index scan` is all"))
-            }
-            Choice::Permuted(method) => {
-                let problem = format!("{method} cannot be kept in a file");
-                let hint =
-                    "`lookalike search FILE.sig --index permuted --recall 0.9` builds it in memory";
-                Err(hinted(problem, hint))
-            }
+        Ok(chosen.choice)
+    }
+
+    /// Only tables have keys.
+    fn check_keys(&self) -> anyhow::Result<()> {
+        let without_keys = matches!(self.index, Wanted::Graph(_) | Wanted::Issl(_));
+        match without_keys && (self.key_bits.is_some() || self.stored.is_some()) {
+            true => Err(hinted(
+                "`--key-bits` and `--stored` are of tables, which such an index has not",
+                "leave them out, or say `--index multi`",
+            )),
+            false => Ok(()),
         }
     }
 
@@ -125,6 +131,7 @@ impl Build {
             bits: file.signatures().bits(),
             rows: file.signatures().len(),
             radius: self.radius,
+            nearest: None,
             recall: 1.0,
             memory: self.memory,
             key_bits: self.key_bits,
@@ -149,39 +156,17 @@ impl Build {
         }
         Ok(())
     }
-
-    fn line(&self, tables: &Tables<'_>, file: &SignatureFile) -> String {
-        let (path, bits) = (self.output.display(), file.signatures().bits());
-        let method = tables.composition().method();
-        let count = counted(tables.composition().layouts().len() as u64, "table");
-        let rows = counted(file.signatures().len() as u64, "signature");
-        let bytes = size::display(tables.bytes() + tables.row_bytes());
-        let exact = exact_within(method, tables.guarantee());
-        format!("{path}: {method} over {rows} of {bits} bits, {count} in {bytes}, {exact}")
-    }
-
-    fn summary(&self, tables: &Tables<'_>, file: &SignatureFile) -> serde_json::Value {
-        let composition = tables.composition();
-        json!({
-            "index": composition.method().to_string(),
-            "rows": file.signatures().len(),
-            "distinct": tables.distinct(),
-            "bits": file.signatures().bits(),
-            "tables": composition.layouts().len(),
-            "key_bits": composition.key_width(),
-            "stored": tables.stored(),
-            "bytes": tables.bytes() + tables.row_bytes(),
-            "exact_within": tables.guarantee(),
-            "output": self.output.display().to_string(),
-        })
-    }
 }
 
-/// Up to which radius answers are exact, in words.
-pub(super) fn exact_within(method: Method, guarantee: u32) -> String {
-    match method {
-        Method::Multi { .. } => "exact for every radius".to_owned(),
-        Method::Psm { .. } if guarantee == 0 => "exact for copies only".to_owned(),
-        _ => format!("exact up to a radius of {guarantee}"),
+/// Why there is no file of what was chosen.
+fn no_file(choice: Choice) -> anyhow::Error {
+    match choice {
+        Choice::Permuted(method) => hinted(
+            format!("{method} cannot be kept in a file"),
+            "`lookalike search FILE.sig --index permuted --recall 0.9` builds it in memory",
+        ),
+        _ => {
+            hinted("a scan needs no index file", "`lookalike search FILE.sig --index scan` is all")
+        }
     }
 }

@@ -3,11 +3,18 @@
 use std::{collections::HashSet, path::PathBuf};
 
 use clap::Args;
-use lookalike::{Recipe, SignatureFile, features::terms::TermStatistics, index::IndexFile};
+use lookalike::{
+    Recipe, SignatureFile,
+    features::terms::TermStatistics,
+    index::{GraphFile, IndexFile, IsslFile},
+};
 use serde_json::{Map, Value, json};
 
 use super::{Global, Outcome};
-use crate::output::{open_signatures, print};
+use crate::{
+    opened::OpenedIndex,
+    output::{open_signatures, print},
+};
 
 /// Tell what is in a file of signatures or term statistics, or what an index is
 #[derive(Debug, Args)]
@@ -23,8 +30,8 @@ impl Info {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         let facts = if TermStatistics::is_in(&self.file) {
             about_terms(&TermStatistics::open(&self.file)?)
-        } else if IndexFile::is_in(&self.file) {
-            about_index(&IndexFile::open(&self.file)?)
+        } else if let Some(index) = OpenedIndex::new(&self.file)? {
+            about_index(&index)
         } else {
             about_signatures(&open_signatures(&self.file)?)
         };
@@ -37,6 +44,7 @@ impl Info {
                 Value::String(text) => text.clone(),
                 Value::Object(recipe) => recipe_line(recipe),
                 Value::Array(names) if names.is_empty() => "none".to_owned(),
+                Value::Array(points) if points[0].is_object() => curve_lines(points),
                 Value::Array(names) => {
                     names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
                 }
@@ -60,7 +68,55 @@ fn about_terms(terms: &TermStatistics) -> Map<String, Value> {
     }))
 }
 
-fn about_index(index: &IndexFile) -> Map<String, Value> {
+fn about_index(index: &OpenedIndex) -> Map<String, Value> {
+    match index {
+        OpenedIndex::Tables(file) => about_tables(file),
+        OpenedIndex::Graph(file) => about_graph(file, index),
+        OpenedIndex::Issl(file) => about_issl(file, index),
+    }
+}
+
+/// Bytes for each row, to a tenth.
+fn each(bytes: u64, rows: u64) -> f64 {
+    (10.0 * bytes as f64 / rows.max(1) as f64).round() / 10.0
+}
+
+fn about_graph(file: &GraphFile, index: &OpenedIndex) -> Map<String, Value> {
+    let curve = file.curve();
+    let points = curve.points().iter().map(|point| {
+        let [one, ten, hundred] = point.recalls;
+        json!({ "level": point.level, "recall_1": one, "recall_10": ten, "recall_100": hundred })
+    });
+    facts(json!({
+        "kind": "graph",
+        "method": index.kind().to_string(),
+        "rows": file.rows(),
+        "distinct": file.distinct(),
+        "bits": file.bits(),
+        "exact": false,
+        "bytes": file.bytes(),
+        "bytes_a_row": each(file.bytes(), file.rows()),
+        "signatures": file.signatures_name(),
+        "measured_on": curve.queries(),
+        "curve": points.collect::<Vec<_>>(),
+    }))
+}
+
+fn about_issl(file: &IsslFile, index: &OpenedIndex) -> Map<String, Value> {
+    facts(json!({
+        "kind": "issl",
+        "method": index.kind().to_string(),
+        "rows": file.rows(),
+        "distinct": file.distinct(),
+        "bits": file.bits(),
+        "exact": "within a radius",
+        "bytes": file.bytes(),
+        "bytes_a_row": each(file.bytes(), file.rows()),
+        "signatures": file.signatures_name(),
+    }))
+}
+
+fn about_tables(index: &IndexFile) -> Map<String, Value> {
     let composition = index.composition();
     facts(json!({
         "kind": "index",
@@ -73,6 +129,7 @@ fn about_index(index: &IndexFile) -> Map<String, Value> {
         "stored": index.stored(),
         "exact_within": composition.guarantee(),
         "bytes": index.bytes(),
+        "bytes_a_row": each(index.bytes(), index.rows()),
         "signatures": index.signatures_name(),
     }))
 }
@@ -106,6 +163,21 @@ fn facts(facts: Value) -> Map<String, Value> {
         Value::Object(facts) => facts,
         _ => Map::new(),
     }
+}
+
+/// What a graph finds, a line for each effort.
+fn curve_lines(points: &[Value]) -> String {
+    let share = |point: &Value, name: &str| point[name].as_f64().unwrap_or_default();
+    let line = |point: &Value| {
+        format!(
+            "level {:>4}: finds {:.3} of the nearest, {:.3} of 10, {:.3} of 100",
+            point["level"].as_u64().unwrap_or_default(),
+            share(point, "recall_1"),
+            share(point, "recall_10"),
+            share(point, "recall_100")
+        )
+    };
+    points.iter().map(line).collect::<Vec<_>>().join(&format!("\n{:<12} ", ""))
 }
 
 /// A recipe's name for people; the whole of it is in the JSON.

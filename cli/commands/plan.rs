@@ -1,8 +1,8 @@
 //! `lookalike plan`.
 
-use std::path::PathBuf;
+use std::{num::NonZeroUsize, path::PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use lookalike::plan::{Choice, Plan, Task};
 use serde_json::{Value, json};
 
@@ -20,21 +20,27 @@ use crate::{
 /// Every index that could answer is priced: with what keys, rows and memory cost on this machine (measured once, in
 /// about a second) and with a sample of the rows, which may be skewed. The cheapest comes first.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("question").required(true).args(["radius", "nearest"]))]
 #[command(after_help = "\
 Examples:
   lookalike plan crawl.sig --radius 3
   lookalike plan crawl.sig --radius 3 --memory 4G --queries 1000000
-  lookalike plan crawl.sig --radius 3 --recall 0.98 --format json")]
+  lookalike plan crawl.sig --radius 3 --recall 0.98 --format json
+  lookalike plan crawl.sig --nearest 10 --recall 0.95 --queries 1000000")]
 pub(crate) struct PlanCommand {
     /// The signatures to search: .sig, .npy, .hex or .parquet; or an index over them: .idx
     file: PathBuf,
 
     /// Every document at most so many bits away is to be found
     #[arg(long, short, value_name = "BITS")]
-    radius: u32,
+    radius: Option<u32>,
+
+    /// The so many nearest documents are to be found
+    #[arg(long, short = 'k', value_name = "K")]
+    nearest: Option<NonZeroUsize>,
 
     /// One such document is enough; the plan is the same
-    #[arg(long)]
+    #[arg(long, conflicts_with = "nearest")]
     first: bool,
 
     /// How many queries come together
@@ -45,7 +51,8 @@ pub(crate) struct PlanCommand {
     #[arg(long, value_name = "N")]
     queries: Option<u64>,
 
-    /// The share of the documents to be found at least: 1 for all of them, less lets weak bits be looked at first
+    /// The share of the documents to be found at least: 1 for all of them, less lets weak bits be looked at
+    /// first, and the nearest be found by a graph
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
     recall: f64,
 
@@ -76,7 +83,8 @@ impl PlanCommand {
 
     fn task(&self) -> Task {
         Task {
-            radius: self.radius,
+            radius: self.radius.unwrap_or_default(),
+            nearest: self.nearest.map(NonZeroUsize::get),
             batch: self.batch as usize,
             queries: self.queries,
             memory: self.memory,
@@ -96,11 +104,16 @@ fn explanation(plan: &Plan, task: &Task, rows: usize) -> String {
                 (None, Some(_)) => " that fits into the memory".to_owned(),
                 (None, None) => String::new(),
             };
-            let radius = task.radius;
-            format!(
-                "each of the {rows} rows is compared: no index{bounds} is faster for a radius of {radius}"
-            )
+            let asked = match task.nearest {
+                Some(k) => format!("the {k} nearest"),
+                None => format!("a radius of {}", task.radius),
+            };
+            format!("each of the {rows} rows is compared: no index{bounds} is faster for {asked}")
         }
+        Choice::Graph(_) => format!(
+            "a query walks along the edges of some {:.0} nodes and compares about {:.0} rows; what it finds is measured when it is built",
+            work.probes, work.rows
+        ),
         Choice::Tables(..) => format!(
             "a query looks up {:.0} keys, meets about {:.1} rows and reads {:.0} lines of memory",
             work.probes, work.rows, work.lines

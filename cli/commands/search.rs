@@ -2,6 +2,7 @@
 
 mod explain;
 mod ready;
+mod walks;
 
 use std::{
     io::{BufWriter, Write},
@@ -53,7 +54,8 @@ Examples:
   lookalike search codes.npy --signature 8f00c35a9d1e77b2 --radius 3 --first
   lookalike search crawl.sig --queries new.jsonl --radius 3 --format json
   lookalike search crawl.idx --queries new.jsonl --radius 3 --explain
-  lookalike search crawl.sig --queries new.jsonl --radius 3 --index psm --recall 0.9")]
+  lookalike search crawl.sig --queries new.jsonl --radius 3 --index psm --recall 0.9
+  lookalike search essays.idx --queries new.jsonl --nearest 10 --recall 0.95")]
 pub(crate) struct Search {
     /// The signatures to search: .sig, .npy, .hex or .parquet; or an index over them: .idx
     file: PathBuf,
@@ -216,6 +218,7 @@ struct About {
     batch: usize,
     planned: Option<plan::Choice>,
     was_built: bool,
+    to_find_more: &'static str,
     lines: Vec<(&'static str, String)>,
 }
 
@@ -270,13 +273,13 @@ impl<'a> Session<'a> {
         let queries = search.expected_queries(queries);
         let demand = Demand { args: &search.index, question, queries, global };
         let ready = Ready::new(demand, opened)?;
-        let Ready { index, takes_margins, batch, planned, was_built, about } = ready;
+        let Ready { index, takes_margins, batch, planned, was_built, to_find_more, about } = ready;
         Ok(Session {
             search,
             file: &opened.file,
             path: &opened.path,
             searcher: Searcher::with_index(&opened.file, index),
-            ready: About { takes_margins, batch, planned, was_built, lines: about },
+            ready: About { takes_margins, batch, planned, was_built, to_find_more, lines: about },
             question,
             json: global.json(),
             out: BufWriter::new(std::io::stdout().lock()),
@@ -465,9 +468,8 @@ impl<'a> Session<'a> {
         let wanted = self.search.index.recall.unwrap_or(0.0);
         if self.worth.recall().is_some_and(|recall| recall < wanted as f32) {
             say(global, || {
-                format!(
-                    "note: that is less than `--recall {wanted}`: more probes (psm-1-200) or orders (permuted-64) find more; `--index multi` finds all"
-                )
+                let more = self.ready.to_find_more;
+                format!("note: that is less than `--recall {wanted}`: {more}")
             });
         }
     }

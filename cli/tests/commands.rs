@@ -247,7 +247,7 @@ fn mistakes_are_told_with_the_way_out() {
         ("build docs.sig -o x.idx --index scan", "a scan needs no index file"),
         (
             "build docs.sig -o x.idx --index tree",
-            "there are auto, scan, pieces, blocks, multi, psm, permuted",
+            "there are auto, scan, pieces, blocks, multi, psm, permuted, graph, issl",
         ),
         ("build docs.sig -o x.idx --index multi-2y4", "multi-3 or multi-2x4"),
         ("build docs.sig -o x.idx --index pieces-300", "hint: leave the numbers out"),

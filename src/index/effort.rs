@@ -74,7 +74,7 @@ impl Curve {
             let seconds = started.elapsed().as_secs_f64() / asked.max(1) as f64;
             let recalls = COUNTS.map(|k| recall_at(&found, truth, k));
             curve.points.push(Point { level, recalls, seconds });
-            if recalls[1] > ENOUGH {
+            if recalls[1] > ENOUGH && recalls[2] > SURE {
                 break;
             }
         }

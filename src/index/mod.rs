@@ -23,6 +23,7 @@ pub use issl::{Issl, IsslFile, Proven, Reach};
 pub use merge::merge;
 pub use permuted::{Permuted, PermutedMethod};
 pub use scan::Scan;
+pub(crate) use tables::random_radius;
 pub use tables::{Build, IndexFile, Tables};
 
 use crate::{Error, Result, Signatures};

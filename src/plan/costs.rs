@@ -147,12 +147,20 @@ impl Costs {
         cost(low) + (cost(high) - cost(low)) * share
     }
 
-    /// A scan of so many rows, for each query of a batch.
-    pub(super) fn scan(&self, bits: u32, rows: f64, radius: u32, batch: usize) -> f64 {
+    /// The costs of the width that is nearest to this.
+    fn scan_of(&self, bits: u32) -> Option<&ScanCost> {
         let nearest = |cost: &&ScanCost| (f64::from(cost.bits) / f64::from(bits)).ln().abs() * 1e3;
-        let Some(cost) = self.scan.iter().min_by_key(|cost| nearest(cost) as u64) else {
-            return f64::INFINITY;
-        };
+        self.scan.iter().min_by_key(|cost| nearest(cost) as u64)
+    }
+
+    /// A word that is near, compared with one query.
+    pub(super) fn scan_word(&self, bits: u32) -> f64 {
+        self.scan_of(bits).map_or(0.0, |cost| cost.near)
+    }
+
+    /// A scan of so many rows, for each query of a batch.
+    pub fn scan(&self, bits: u32, rows: f64, radius: u32, batch: usize) -> f64 {
+        let Some(cost) = self.scan_of(bits) else { return f64::INFINITY };
         let words = rows * f64::from(bits.div_ceil(64));
         let is_far = words * 8.0 > (1 << 24) as f64;
         let one = if is_far { cost.far } else { cost.near };

@@ -5,6 +5,7 @@
 //! that fits into the memory is the plan; the others are the alternatives.
 
 mod costs;
+mod nearest;
 mod sample;
 
 use std::{cell::RefCell, collections::HashMap};
@@ -12,10 +13,11 @@ use std::{cell::RefCell, collections::HashMap};
 use serde::Serialize;
 
 pub use costs::{Costs, LineCost, ScanCost};
+pub use nearest::{TABLES_BITS, TABLES_FROM};
 pub use sample::Sample;
 
 use crate::{
-    index::{Build, Composition, Method, Step},
+    index::{Build, Composition, Method, Shape, Step},
     probe::{RankList, count_within},
     table::{Fields, KeyLayout, Stored, WIDEST_KEY, key_width},
 };
@@ -24,8 +26,10 @@ use sample::WeighedPair;
 /// What an index is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Task {
-    /// Rows within this radius are to be found.
+    /// Rows within this radius are to be found...
     pub radius: u32,
+    /// ...or the so many nearest, wherever they are.
+    pub nearest: Option<usize>,
     /// How many queries come together.
     pub batch: usize,
     /// How many queries there will be in all, if an index has to be built for them first.
@@ -62,6 +66,8 @@ pub enum Choice {
     Scan,
     /// Tables.
     Tables(Method, Build),
+    /// A graph of neighbors.
+    Graph(Shape),
 }
 
 /// What is done for a query.
@@ -80,6 +86,7 @@ impl std::fmt::Display for Choice {
         match self {
             Choice::Scan => f.write_str("scan"),
             Choice::Tables(method, _) => method.fmt(f),
+            Choice::Graph(shape) => shape.fmt(f),
         }
     }
 }
@@ -92,15 +99,23 @@ impl Serialize for Choice {
 
 /// Everything that could do the task and fits into the memory, the best first. The scan is always among them.
 pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
+    if let Some(k) = task.nearest {
+        return sorted(nearest::plans(costs, sample, task, k), task);
+    }
     // All rows are that near.
     let task = &Task { radius: task.radius.min(sample.bits()), ..*task };
     let pricing = Pricing { costs, sample, task, shares: RefCell::default() };
-    let mut plans: Vec<Plan> = candidates(sample.bits(), task.radius)
+    let plans = candidates(sample.bits(), task.radius)
         .into_iter()
         .filter_map(|method| pricing.best_build(method))
         .chain(pricing.weakest_first())
         .chain([pricing.scan()])
         .collect();
+    sorted(plans, task)
+}
+
+/// The cheapest first.
+fn sorted(mut plans: Vec<Plan>, task: &Task) -> Vec<Plan> {
     let total = |plan: &Plan| match task.queries {
         Some(queries) => plan.build_seconds + plan.query_seconds * queries as f64,
         None => plan.query_seconds,

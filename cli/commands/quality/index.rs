@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use lookalike::{
     SignatureFile, Signatures,
-    index::{Answers, Index, Neighbor, Permuted, Queries, Scan, Tables},
+    index::{Answers, Graph, Index, Issl, Neighbor, Permuted, Queries, Scan, Tables},
     quality::{cdr, neighbors_found},
     search::AnyIndex,
 };
@@ -26,7 +26,8 @@ const SEED: u64 = 1;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Index")]
 pub(super) struct IndexQuality {
-    /// The index to score, as for `search`: pieces, blocks, multi, psm, permuted, with or without numbers
+    /// The index to score, as for `search`: pieces, blocks, multi, psm, permuted, graph, issl, with or
+    /// without numbers
     #[arg(long, value_name = "METHOD", requires = "file")]
     index: Option<Wanted>,
 
@@ -93,6 +94,7 @@ impl IndexQuality {
             bits: rows.bits(),
             rows: rows.len(),
             radius: self.radius,
+            nearest: None,
             recall: 1.0,
             memory: None,
             key_bits: None,
@@ -108,6 +110,12 @@ impl IndexQuality {
             Choice::Permuted(method) => {
                 let index = Permuted::build(rows, method.orders, method.walks, SEED)?;
                 (Box::new(index), method.to_string())
+            }
+            Choice::Graph(shape) => (Box::new(Graph::build(rows, shape, SEED)?), shape.to_string()),
+            Choice::Issl(width) => {
+                let index = Issl::build(rows, width)?;
+                let name = format!("issl-{}", index.width());
+                (Box::new(index), name)
             }
         })
     }

@@ -61,6 +61,7 @@ impl Explain<'_> {
         let queries = self.queries as u64;
         let task = Task {
             radius,
+            nearest: None,
             batch: queries.min(BATCH) as usize,
             // Another index would be kept as well as the one that was there.
             queries: (!self.about.was_built).then_some(queries),

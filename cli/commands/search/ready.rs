@@ -14,7 +14,7 @@ use crate::{
     commands::Global,
     failure::hinted,
     index::{Choice, Chosen, Task, Wanted, choose, parse_share},
-    opened::Opened,
+    opened::{Opened, OpenedIndex},
     output::say,
     planner::Planner,
     size,
@@ -26,10 +26,11 @@ use crate::{
 pub(super) struct IndexArgs {
     /// How to search: `scan` compares with every row; pieces, blocks, multi and psm look up parts of signatures in
     /// tables, and may have numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23; permuted walks through sorted orders, as
-    /// permuted-16. Not said, it is the index file's way; without one, what is predicted to be the fastest, which is the
+    /// permuted-16; graph walks from neighbor to neighbor, issl scores rows in lists of slices: graph-62-128, issl-16.
+    /// Not said, it is the index file's way; without one, what is predicted to be the fastest, which is the
     /// scan unless there are many rows and queries
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true)]
-    index: Wanted,
+    pub(super) index: Wanted,
 
     /// The share of the hits that is enough, as 0.9: allows an index that is not exact
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
@@ -65,14 +66,19 @@ pub(super) struct Ready<'a> {
     pub(super) planned: Option<plan::Choice>,
     /// Whether it was there before the search.
     pub(super) was_built: bool,
+    /// What to try if less was found than is enough.
+    pub(super) to_find_more: &'static str,
     pub(super) about: Vec<(&'static str, String)>,
 }
 
 /// Queries that a scan is asked at a time: enough to share each pass over memory.
 const SCAN_BATCH: usize = 256;
 /// Tables are asked more at a time, so that each thread has some.
-const TABLES_BATCH: usize = 8192;
+pub(super) const TABLES_BATCH: usize = 8192;
 
+/// What finds more than some tables or orders do.
+const MORE_PROBES: &str =
+    "more probes (psm-1-200) or orders (permuted-64) find more; `--index multi` finds all";
 /// The same permutations each time.
 const SEED: u64 = 1;
 
@@ -88,18 +94,31 @@ impl<'a> Ready<'a> {
     }
 
     /// The index of a file.
-    fn opened(demand: Demand<'_>, opened: &'a Opened, index: &IndexFile) -> anyhow::Result<Self> {
-        let composition = index.composition();
-        let method = composition.method();
-        if !demand.args.index.admits(method) {
+    fn opened(demand: Demand<'_>, opened: &'a Opened, index: &OpenedIndex) -> anyhow::Result<Self> {
+        let kind = index.kind();
+        if !demand.args.index.admits_file(kind) {
             let sig = opened.path.display();
             return Err(hinted(
-                format!("the index file is {method}, which is not what `--index` says"),
+                format!("the index file is {kind}, which is not what `--index` says"),
                 format!(
                     "leave `--index` out, or search {sig} itself: the index is then built for this search"
                 ),
             ));
         }
+        match index {
+            OpenedIndex::Tables(file) => Ready::opened_tables(demand, opened, file),
+            OpenedIndex::Graph(file) => Ready::opened_graph(demand, opened, file),
+            OpenedIndex::Issl(file) => Ready::opened_issl(demand, opened, file),
+        }
+    }
+
+    fn opened_tables(
+        demand: Demand<'_>,
+        opened: &'a Opened,
+        index: &IndexFile,
+    ) -> anyhow::Result<Self> {
+        let composition = index.composition();
+        let method = composition.method();
         let allowed = demand.check_tables(composition);
         if allowed.is_err() && demand.args.index == Wanted::Auto {
             let within = composition.guarantee();
@@ -125,6 +144,10 @@ impl<'a> Ready<'a> {
             bits: rows.bits(),
             rows: rows.len(),
             radius: radius_of(demand.question),
+            nearest: match demand.question {
+                Question::Nearest(k) => Some(k),
+                Question::Within(_) | Question::First(_) => None,
+            },
             recall: demand.args.recall.unwrap_or(1.0),
             memory: demand.args.memory,
             key_bits: None,
@@ -136,6 +159,8 @@ impl<'a> Ready<'a> {
         let started = Instant::now();
         match choice {
             Choice::Scan => Ready::scan(file, why),
+            Choice::Graph(shape) => Ready::built_graph(demand, file, shape, why),
+            Choice::Issl(width) => Ready::built_issl(demand, file, width, why),
             Choice::Permuted(method) => {
                 demand.check_permuted(method, rows.len())?;
                 let index = Permuted::build(rows, method.orders, method.walks, SEED)?;
@@ -152,7 +177,7 @@ impl<'a> Ready<'a> {
         }
     }
 
-    fn scan(file: &'a SignatureFile, why: &'static str) -> anyhow::Result<Self> {
+    pub(super) fn scan(file: &'a SignatureFile, why: &'static str) -> anyhow::Result<Self> {
         let rows = file.signatures();
         let memory = size::display(size_of_val(rows.words()) as u64);
         Ok(Ready {
@@ -161,6 +186,7 @@ impl<'a> Ready<'a> {
             batch: SCAN_BATCH,
             planned: Some(plan::Choice::Scan),
             was_built: false,
+            to_find_more: MORE_PROBES,
             about: vec![
                 ("index", "scan: every row is compared".to_owned()),
                 ("why", why.to_owned()),
@@ -185,6 +211,7 @@ impl<'a> Ready<'a> {
             batch: TABLES_BATCH,
             planned: None,
             was_built: false,
+            to_find_more: MORE_PROBES,
             about,
         }
     }
@@ -214,6 +241,7 @@ impl<'a> Ready<'a> {
             batch: TABLES_BATCH,
             planned: Some(plan::Choice::Tables(method, build)),
             was_built: false,
+            to_find_more: MORE_PROBES,
             about,
         }
     }
@@ -252,7 +280,11 @@ impl Demand<'_> {
         })
     }
 
-    fn check_exact(&self, exact: bool, problem: impl FnOnce() -> String) -> anyhow::Result<()> {
+    pub(super) fn check_exact(
+        &self,
+        exact: bool,
+        problem: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
         if exact || self.args.recall.is_some_and(|recall| recall < 1.0) {
             return Ok(());
         }

@@ -172,6 +172,13 @@ impl<'a> Issl<'a> {
         Reach::Within { expansion, admission, reranked: RERANKED_OF_THE_PAPER }
     }
 
+    /// What lists of so many rows take at most.
+    pub fn most_bytes(rows: usize, bits: u32, width: Option<u32>) -> Result<u64> {
+        let slices = Slices::new(bits, width.unwrap_or_else(|| width_for(rows)))?;
+        let list = |width: &u32| 4 * ((1_u64 << width) + 1 + rows as u64);
+        Ok(slices.widths.iter().map(list).sum::<u64>() + 4 * rows as u64)
+    }
+
     /// How many rows there are, with those that were removed.
     pub fn len(&self) -> usize {
         self.rows.len() + self.fresh.len()

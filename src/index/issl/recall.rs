@@ -4,7 +4,8 @@ use super::{Issl, Reach, locked};
 use crate::{
     Result,
     index::{
-        Answers, Neighbor, Promise, Queries,
+        Answers, Curve, Neighbor, Promise, Queries,
+        effort::SAMPLE_NEIGHBORS,
         sample::{spread, taken},
     },
 };
@@ -47,6 +48,23 @@ impl Issl<'_> {
         all.retain(|known| !same(known));
         all.push(Known { k, reach, of_queries, recall });
         Ok(Promise::Expected { recall })
+    }
+
+    /// What each step of the [ladder](Self::ladder) finds for queries without margins: the levels of the curve are steps.
+    /// So many of the rows are the queries, without what is identical to them.
+    pub fn calibrate(&self, sample: usize) -> Result<Curve> {
+        let sample = taken(&self.rows, &spread(self.rows.len(), sample))?;
+        let queries = Queries::from(&sample);
+        // Each finds itself, which does not count.
+        let k = SAMPLE_NEIGHBORS + 1;
+        let truth = others(&self.truth(queries, k)?);
+        let ladder = self.ladder(false);
+        Curve::measure(0..ladder.len() as u32, &truth, |step, asked, found| {
+            let asked = taken(&sample, &(0..asked).collect::<Vec<_>>())?;
+            self.nearest_at((&asked).into(), k, ladder[step as usize], found)?;
+            *found = others(found);
+            Ok(())
+        })
     }
 
     fn recall_of_queries(&self, queries: Queries<'_>, k: usize, found: &Answers) -> Result<f32> {

@@ -10,6 +10,7 @@ mod rings;
 mod view;
 
 pub use file::IndexFile;
+pub(crate) use rings::random_radius;
 
 use std::{
     ops::Range,

@@ -133,7 +133,7 @@ fn keys_of(width: u32, errors: u32) -> u64 {
 }
 
 /// Within which distance a query has `k` of so many random rows.
-pub(super) fn random_radius(bits: u32, rows: usize, k: usize) -> u32 {
+pub(crate) fn random_radius(bits: u32, rows: usize, k: usize) -> u32 {
     let share = k as f64 / rows.max(1) as f64;
     let (mut of_distance, mut within) = ((-f64::from(bits)).exp2(), 0.0);
     for distance in 0..bits {
