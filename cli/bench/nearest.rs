@@ -192,7 +192,7 @@ fn name(level: u32) -> String {
 /// The saved graph, or a new one, which is saved where it was not found; and how long its build took.
 fn graph(setup: &NearestSetup<'_>, tell: Tell<'_>) -> anyhow::Result<(Graph, Option<f64>)> {
     if let Some(path) = setup.index.filter(|path| path.exists()) {
-        let graph = Graph::open(path, setup.rows)?;
+        let graph = Graph::open(path, setup.rows)?.in_huge_pages()?;
         return match setup.shape.is_none_or(|shape| shape == graph.shape()) {
             true => Ok((graph, None)),
             false => Err(hinted(

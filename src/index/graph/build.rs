@@ -40,6 +40,8 @@ struct Batch<'a> {
     members: &'a [u32],
     /// Where their walks begin; nothing if there are no others yet.
     entries: Option<&'a Entries>,
+    /// Whether nothing leads to them yet: then they do not meet each other on a walk.
+    are_new: bool,
 }
 
 impl Growth {
@@ -54,7 +56,7 @@ impl Growth {
         let mut first = None;
         for (i, members) in new.chunks(BATCH).enumerate() {
             let entries = entries.or(first.as_ref());
-            self.link_batch(nodes, Batch { members, entries })?;
+            self.link_batch(nodes, Batch { members, entries, are_new: true })?;
             if i == 0 {
                 first = Some(Entries::new(nodes.view(), members, ENTRIES));
             }
@@ -65,13 +67,14 @@ impl Growth {
     /// Lets nodes look for their neighbors again.
     pub(super) fn relink(&self, nodes: &mut Nodes, entries: &Entries, some: &[u32]) -> Result<()> {
         some.chunks(BATCH).try_for_each(|members| {
-            self.link_batch(nodes, Batch { members, entries: Some(entries) })
+            self.link_batch(nodes, Batch { members, entries: Some(entries), are_new: false })
         })
     }
 
     fn link_batch(&self, nodes: &mut Nodes, batch: Batch<'_>) -> Result<()> {
         let view = nodes.view();
-        let words = batch.members.iter().flat_map(|&node| view.signature(node));
+        let alone = batch.members.iter().filter(|_| batch.are_new);
+        let words = alone.flat_map(|&node| view.signature(node));
         let words: Vec<u64> = words.copied().collect();
         let parts = batch.members.par_chunks(TASK);
         let lists = parts.flat_map_iter(|part| Chooser::new(self, view, batch, &words).run(part));
@@ -191,7 +194,9 @@ impl<'a> Chooser<'a> {
         if self.batch.entries.is_some() {
             self.near.extend(self.walks[walk].nearest().iter().map(|met| met.fresh()));
         }
-        self.add_members(view.signature(node));
+        if self.batch.are_new {
+            self.add_members(view.signature(node));
+        }
         self.near.sort_unstable();
         self.near.retain(|met| met.node() != node);
         self.near.truncate(self.growth.beam);

@@ -172,7 +172,7 @@ impl Graph {
         let (first, held_back) = sequence.split_at(sequence.len() - sample);
         let growth = self.growth();
         // Most of what is found in the first pass is found better in the second.
-        let hasty = Growth { beam: growth.beam.div_ceil(2), ..self.growth() };
+        let hasty = Growth { beam: (growth.beam * 3).div_ceil(8), ..self.growth() };
         hasty.link(&mut self.nodes, None, first)?;
         self.entries = Entries::new(self.nodes.view(), first, ENTRIES);
         growth.relink(&mut self.nodes, &self.entries, first)?;
