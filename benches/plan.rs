@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use lookalike::{
     Result, Signatures,
-    index::{Answers, Build, Index, Method, Scan, Tables},
+    index::{Answers, Build, Graph, Index, Method, Scan, Tables},
     plan::{Choice, Costs, Plan, Sample, Task, plans},
 };
 
@@ -126,6 +126,7 @@ fn report(
 fn name(index: &Choice) -> String {
     match *index {
         Choice::Scan => "scan".to_owned(),
+        Choice::Graph(shape) => shape.to_string(),
         Choice::Tables(method, build) => {
             let bits = build.key_width.map_or(String::new(), |bits| format!(" {bits}"));
             format!("{method}{bits} {}", build.stored.map_or("default", |stored| stored.name()))
@@ -136,6 +137,7 @@ fn name(index: &Choice) -> String {
 fn measure(choice: Choice, data: &Data, radius: u32) -> Result<Measured> {
     let index: Box<dyn Index> = match choice {
         Choice::Scan => Box::new(Scan::new(&data.rows)?),
+        Choice::Graph(shape) => Box::new(Graph::build(&data.rows, shape, 1)?),
         Choice::Tables(method, build) => Box::new(Tables::build(&data.rows, method, build)?),
     };
     let mut found = Answers::new();

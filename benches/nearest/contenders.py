@@ -72,7 +72,7 @@ class Flat(FaissIndex):
 
 class Ivf(FaissIndex):
     name = "faiss ivf"
-    searches = [{"nprobe": 2**i} for i in range(10)]
+    searches = [{"nprobe": n} for i in range(10) for n in ([2**i, 3 * 2 ** (i - 1)] if 4 <= i < 9 else [2**i])]
 
     @classmethod
     def build(cls, rows, nlist):

@@ -133,7 +133,7 @@ fn planned(data: &Data, radius: u32) -> (Method, Build) {
     let sample = Sample::of(&data.rows).expect(SUITS);
     let tables = |plan: Plan| match plan.index {
         Choice::Tables(method, build) => Some((method, build)),
-        Choice::Scan => None,
+        Choice::Scan | Choice::Graph(_) => None,
     };
     plans(&costs, &sample, &task).into_iter().find_map(tables).expect("tables of some kind")
 }

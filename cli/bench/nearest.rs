@@ -118,7 +118,10 @@ const K: usize = 10;
 const SEED: u64 = 1;
 /// Queries in one call, where several are asked at a time.
 const BATCH: usize = 64;
-const LEVELS: [u32; 15] = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+const LEVELS: [u32; 22] = [
+    8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 384, 512, 640, 768,
+    1024,
+];
 const RECALLS: [f64; 4] = [0.8, 0.9, 0.95, 0.99];
 /// As in `benches/nearest/best.py`.
 const GOALS: [(&str, f64); 4] =

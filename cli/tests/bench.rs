@@ -170,14 +170,14 @@ fn nearest_measures_the_graph_beside_the_scan() {
         said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let part = |name: &str| lines.iter().filter(|line| line["part"] == name).collect::<Vec<_>>();
     assert!(part("workload")[0]["build_seconds"].as_f64().unwrap() > 0.0);
-    // The scan and 15 levels.
+    // The scan and 22 levels.
     let settings = part("settings");
-    assert_eq!((settings.len(), &settings[0]["setting"]), (16, &"scan".into()));
+    assert_eq!((settings.len(), &settings[0]["setting"]), (23, &"scan".into()));
     for row in &settings {
         assert!(row["ms"].as_f64().unwrap() > 0.0 && row["batch_ms"].as_f64().unwrap() > 0.0);
         assert!(row["cdr"].as_f64().unwrap() > 0.5, "{row}");
     }
-    assert!(settings[15]["recall"].as_f64().unwrap() > 0.99);
+    assert!(settings[22]["recall"].as_f64().unwrap() > 0.99);
     assert_eq!((part("promised").len(), part("chosen").len(), part("growth").len()), (4, 4, 5));
     assert_eq!(part("growth")[4]["rows"], 4000);
     assert!(fs::read(place.path("out/nearest.json")).unwrap().starts_with(b"{"));

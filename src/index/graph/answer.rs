@@ -130,19 +130,8 @@ impl Graph {
         found: &mut Answers,
         (k, radius): (usize, u32),
     ) -> Promise {
-        let view = self.nodes.view();
         let answers = (0..queries.len()).into_par_iter().map(|query| {
-            let query = queries.signatures().row(query);
-            let (mut met, mut distances) = (Vec::new(), [0; BLOCK]);
-            for (block, words) in view.words.chunks(BLOCK * view.stride).enumerate() {
-                let distances = &mut distances[..words.len() / view.stride];
-                self.kernel.distances(query, words, distances);
-                let numbered = distances.iter().zip((block * BLOCK) as u32..);
-                let near = numbered.filter(|(distance, _)| **distance <= radius);
-                met.extend(near.map(|(&distance, node)| Met::new(distance, node)));
-            }
-            met.retain(|met| self.owners.first(met.node()).is_some());
-            met.sort_unstable();
+            let met = self.scan_one(queries.signatures().row(query), k, radius);
             let mut neighbors = Vec::new();
             self.rows_of(&met, k, &mut neighbors);
             neighbors
@@ -151,6 +140,28 @@ impl Graph {
         found.clear();
         answers.iter().for_each(|neighbors| found.push(neighbors));
         Promise::Exact
+    }
+
+    /// The `k` nearest of all nodes within a radius, and any that are as near as the last of them.
+    fn scan_one(&self, query: &[u64], k: usize, mut radius: u32) -> Vec<Met> {
+        let view = self.nodes.view();
+        let (mut met, mut distances) = (Vec::new(), [0; BLOCK]);
+        for (block, words) in view.words.chunks(BLOCK * view.stride).enumerate() {
+            let distances = &mut distances[..words.len() / view.stride];
+            self.kernel.distances(query, words, distances);
+            for (&distance, node) in distances.iter().zip((block * BLOCK) as u32..) {
+                if distance <= radius && self.owners.first(node).is_some() {
+                    met.push(Met::new(distance, node));
+                }
+            }
+            // Not at each block: most bring nothing.
+            if met.len() > k.saturating_mul(2) + BLOCK {
+                radius = met.select_nth_unstable(k.max(1) - 1).1.distance();
+                met.retain(|met| met.distance() <= radius);
+            }
+        }
+        met.sort_unstable();
+        met
     }
 
     /// Whether a walk of so many nodes would come to nearly all of them.
