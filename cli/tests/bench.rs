@@ -192,7 +192,7 @@ fn nearest_measures_the_graph_beside_the_scan() {
     place.expect(0, "convert rows.hex rows.npy");
     place.expect(0, "convert b.hex b.npy");
     let line = "bench nearest rows.npy --queries b.npy --asked 20 --index rows.graph --lines";
-    assert_eq!(place.expect(0, line).out.lines().count(), 15);
+    assert_eq!(place.expect(0, line).out.lines().count(), 22);
     let said = place.expect(0, &format!("{line} --setting graph-64"));
     let one: Value = serde_json::from_str(&said.out).unwrap();
     let names: Vec<&str> = one.as_object().unwrap().keys().map(String::as_str).collect();

@@ -155,7 +155,7 @@ impl Graph {
                 }
             }
             // Not at each block: most bring nothing.
-            if met.len() > k.saturating_mul(2) + BLOCK {
+            if met.len() > k.saturating_mul(2).saturating_add(BLOCK) {
                 radius = met.select_nth_unstable(k.max(1) - 1).1.distance();
                 met.retain(|met| met.distance() <= radius);
             }
