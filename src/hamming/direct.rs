@@ -64,7 +64,10 @@ pub(super) fn distances_of<L: Lanes>(
     out: &mut [u32],
 ) {
     match query.len() {
-        4 if L::COUNT <= 4 => distances_of_width::<L, 4>(proof, query, rows, numbers, out),
+        1 => distances_of_words::<1>(query, rows, numbers, out),
+        2 => distances_of_words::<2>(query, rows, numbers, out),
+        4 if L::COUNT > 4 => distances_of_words::<4>(query, rows, numbers, out),
+        4 => distances_of_width::<L, 4>(proof, query, rows, numbers, out),
         8 => distances_of_width::<L, 8>(proof, query, rows, numbers, out),
         16 => distances_of_width::<L, 16>(proof, query, rows, numbers, out),
         words => {
@@ -72,6 +75,21 @@ pub(super) fn distances_of<L: Lanes>(
                 *out = distance::<L>(proof, query, &rows[number as usize * words..][..words]);
             }
         }
+    }
+}
+
+/// The same for rows that are less than a vector.
+#[inline(always)]
+fn distances_of_words<const WORDS: usize>(
+    query: &[u64],
+    rows: &[u64],
+    numbers: &[u32],
+    out: &mut [u32],
+) {
+    let query: &[u64; WORDS] = query.try_into().expect("the caller matched the width");
+    for (&number, out) in numbers.iter().zip(out) {
+        let row = &rows[number as usize * WORDS..][..WORDS];
+        *out = query.iter().zip(row).map(|(a, b)| (a ^ b).count_ones()).sum();
     }
 }
 
