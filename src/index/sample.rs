@@ -1,6 +1,6 @@
 //! Samples, and numbers that look random and are the same in every run.
 
-use super::{Answers, Index, Promise, Queries, Scan};
+use super::{Answers, Index, Neighbor, Promise, Queries, Scan};
 use crate::{Result, Signatures};
 
 /// A small generator of numbers (splitmix64): the same ones in every run.
@@ -42,6 +42,27 @@ pub(crate) fn spread(len: usize, most: usize) -> Vec<usize> {
 pub(crate) fn taken(rows: &Signatures, numbers: &[usize]) -> Result<Signatures> {
     let words = numbers.iter().flat_map(|&row| rows.row(row)).copied().collect();
     Signatures::from_words(rows.bits(), words)
+}
+
+/// The share of the nearest that was found; one row is as good as another at the same distance.
+pub(super) fn share<'a>(truth: &Answers, found: impl Iterator<Item = &'a [Neighbor]>) -> f64 {
+    let (mut seen, mut there) = (0, 0);
+    for (truth, found) in truth.iter().zip(found) {
+        let farthest = truth.last().map_or(0, |neighbor| neighbor.distance);
+        let near = found.iter().filter(|neighbor| neighbor.distance <= farthest).count();
+        seen += near.min(truth.len());
+        there += truth.len();
+    }
+    if there > 0 { seen as f64 / there as f64 } else { 1.0 }
+}
+
+/// The answers without what is identical to the query.
+pub(super) fn others(answers: &Answers) -> Answers {
+    let mut others = Answers::new();
+    for neighbors in answers.iter() {
+        others.extend(neighbors.iter().copied().filter(|neighbor| neighbor.distance > 0));
+    }
+    others
 }
 
 /// A query and a row near it.

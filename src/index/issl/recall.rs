@@ -4,9 +4,9 @@ use super::{Issl, Reach, locked};
 use crate::{
     Result,
     index::{
-        Answers, Curve, Neighbor, Promise, Queries,
+        Answers, Curve, Promise, Queries,
         effort::SAMPLE_NEIGHBORS,
-        sample::{spread, taken},
+        sample::{others, share, spread, taken},
     },
 };
 
@@ -71,7 +71,7 @@ impl Issl<'_> {
         let chosen = spread(queries.len(), SAMPLE);
         let sample = taken(queries.signatures(), &chosen)?;
         let truth = self.truth((&sample).into(), k)?;
-        Ok(share(&truth, chosen.iter().map(|&query| found.of(query))))
+        Ok(share(&truth, chosen.iter().map(|&query| found.of(query))) as f32)
     }
 
     /// Rows are asked for without margins, and find themselves, which does not count.
@@ -80,7 +80,7 @@ impl Issl<'_> {
         let k = k.saturating_add(1);
         let mut found = Answers::new();
         self.nearest_at((&sample).into(), k, reach, &mut found)?;
-        Ok(share(&others(&self.truth((&sample).into(), k)?), others(&found).iter()))
+        Ok(share(&others(&self.truth((&sample).into(), k)?), others(&found).iter()) as f32)
     }
 
     fn truth(&self, queries: Queries<'_>, k: usize) -> Result<Answers> {
@@ -90,25 +90,4 @@ impl Issl<'_> {
         answers.iter().for_each(|neighbors| truth.push(neighbors));
         Ok(truth)
     }
-}
-
-/// The share of the nearest that was found; one row is as good as another at the same distance.
-fn share<'a>(truth: &Answers, found: impl Iterator<Item = &'a [Neighbor]>) -> f32 {
-    let (mut seen, mut there) = (0, 0);
-    for (truth, found) in truth.iter().zip(found) {
-        let farthest = truth.last().map_or(0, |neighbor| neighbor.distance);
-        seen +=
-            found.iter().filter(|neighbor| neighbor.distance <= farthest).count().min(truth.len());
-        there += truth.len();
-    }
-    if there > 0 { seen as f32 / there as f32 } else { 1.0 }
-}
-
-/// The answers without what is identical to the query.
-fn others(answers: &Answers) -> Answers {
-    let mut others = Answers::new();
-    for neighbors in answers.iter() {
-        others.extend(neighbors.iter().copied().filter(|neighbor| neighbor.distance > 0));
-    }
-    others
 }

@@ -11,10 +11,10 @@ use rayon::prelude::*;
 
 use super::{Permuted, walk::Walker};
 use crate::{
-    Result, Signatures,
+    Result,
     index::{
-        Answers, Index, Neighbor, Promise, Queries, Scan,
-        sample::{Random, recall_of, spread},
+        Answers, Index, Promise, Queries, Scan,
+        sample::{Random, others, recall_of, share, spread, taken},
     },
 };
 
@@ -226,31 +226,6 @@ impl Permuted<'_> {
         let affordable = (SAMPLE_WORDS / self.rows.words().len().max(1)).clamp(32, SAMPLE);
         spread(len, most.clamp(1, affordable))
     }
-}
-
-fn taken(rows: &Signatures, chosen: &[usize]) -> Result<Signatures> {
-    let words = chosen.iter().flat_map(|&row| rows.row(row));
-    Signatures::from_words(rows.bits(), words.copied().collect())
-}
-
-/// The share of the nearest that was found; one row is as good as another at the same distance.
-fn share<'a>(truth: &Answers, found: impl Iterator<Item = &'a [Neighbor]>) -> f64 {
-    let (mut seen, mut there) = (0, 0);
-    for (truth, found) in truth.iter().zip(found) {
-        let farthest = truth.last().map_or(0, |neighbor| neighbor.distance);
-        seen += found.iter().filter(|neighbor| neighbor.distance <= farthest).count();
-        there += truth.len();
-    }
-    if there > 0 { seen as f64 / there as f64 } else { 1.0 }
-}
-
-/// The answers without what is identical to the query.
-fn others(answers: &Answers) -> Answers {
-    let mut others = Answers::new();
-    for neighbors in answers.iter() {
-        others.extend(neighbors.iter().copied().filter(|neighbor| neighbor.distance > 0));
-    }
-    others
 }
 
 fn sum(mut pairs: Vec<Pairs>, more: Vec<Pairs>) -> Vec<Pairs> {
