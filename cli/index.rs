@@ -219,7 +219,7 @@ pub(crate) fn choose(
         Wanted::Scan => scan(SAID),
         Wanted::Auto if task.queries.is_some() && task.radius.is_none() => scan(NEAREST),
         Wanted::Auto if task.queries.is_some() => scan(SMALL),
-        Wanted::Auto => task.first_that_fits(&task.multi(), KEPT),
+        Wanted::Auto => task.first_that_fits(&Method::exact(task.bits, task.rows), KEPT),
         Wanted::Named(name) => task.first_that_fits(&task.methods(name)?, USUAL_NUMBERS),
         Wanted::Method(method) => task.first_that_fits(&[method], SAID),
         Wanted::Permuted(method) => {
@@ -354,23 +354,9 @@ impl Task {
                 vec![Method::Blocks { blocks: radius + 2, leading: 2 }]
             }
             Name::Blocks => return Err(too_wide("blocks", radius, bits)),
-            Name::Multi => self.multi(),
+            Name::Multi => Method::exact(self.bits, self.rows),
             Name::Psm => vec![Method::Psm { tables: 1, probes: 23 }],
         })
-    }
-
-    /// From many tables, which need few probes, to one.
-    fn multi(&self) -> Vec<Method> {
-        let multi = |slices, parts| Method::Multi { slices, parts };
-        if self.bits <= 64 {
-            return vec![multi(2, 4), multi(2, 3), multi(2, 1), multi(1, 1)];
-        }
-        // Slices of as many bits as tell the rows apart.
-        let slice = self.rows.max(1).ilog2().clamp(8, 28);
-        let slices = self.bits.div_ceil(slice);
-        std::iter::successors(Some(slices), |slices| Some(slices / 2).filter(|&half| half > 0))
-            .map(|slices| multi(slices, 1))
-            .collect()
     }
 
     /// What tables can store, the fastest first.

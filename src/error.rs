@@ -165,6 +165,40 @@ pub enum Error {
         problem: String,
     },
 
+    /// A database that refuses.
+    #[error("{store}")]
+    Store {
+        /// The file or the address of the database.
+        store: String,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    /// An id that is in the collection already.
+    #[error("`{id}` is in the collection already")]
+    IdExists {
+        /// The id.
+        id: String,
+    },
+
+    /// A radius that the slices in the database are too few for.
+    #[error(
+        "a radius of {radius} is more than the {guarantee} that the slices in the database guarantee"
+    )]
+    BeyondSlices {
+        /// What was asked for.
+        radius: u32,
+        /// What all is found within.
+        guarantee: u32,
+    },
+
+    /// A collection that another process writes to.
+    #[error("{}: another process is writing to it", path.display())]
+    Locked {
+        /// The collection.
+        path: PathBuf,
+    },
+
     /// The system has no memory left.
     #[error("there is not enough memory")]
     Memory {

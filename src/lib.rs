@@ -38,6 +38,8 @@
 //! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`join`], [`verify`], [`cluster`], [`dedup`], [`quality`].
 
 pub mod cluster;
+#[cfg(feature = "collection")]
+pub mod collection;
 mod container;
 pub mod dedup;
 pub mod document;

@@ -105,6 +105,27 @@ impl Method {
     }
 }
 
+impl Method {
+    /// Tables that are exact for every radius, from the fastest to the smallest: many tables need few probes.
+    pub fn exact(bits: u32, rows: usize) -> Vec<Self> {
+        let multi = |slices, parts| Method::Multi { slices, parts };
+        if bits <= 64 {
+            return vec![multi(2, 4), multi(2, 3), multi(2, 1), multi(1, 1)];
+        }
+        // Slices of as many bits as tell the rows apart.
+        let slice = rows.max(1).ilog2().clamp(8, 28);
+        let slices = bits.div_ceil(slice);
+        std::iter::successors(Some(slices), |slices| Some(slices / 2).filter(|&half| half > 0))
+            .map(|slices| multi(slices, 1))
+            .collect()
+    }
+
+    /// The fastest of those.
+    pub fn usual(bits: u32, rows: usize) -> Self {
+        Method::exact(bits, rows)[0]
+    }
+}
+
 /// More tables than this are never worth their memory.
 const MOST_TABLES: usize = 4096;
 

@@ -1,5 +1,7 @@
 //! Many signatures of one width, row after row.
 
+use std::borrow::Cow;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Signature, check_width, check_words, words_for};
@@ -141,5 +143,18 @@ impl Signatures {
 impl From<Signature> for Signatures {
     fn from(signature: Signature) -> Self {
         Signatures { bits: signature.bits, words: Words::Owned(signature.words), checksum: None }
+    }
+}
+
+/// Rows that are lent, or given away, to whoever holds them.
+impl<'a> From<&'a Signatures> for Cow<'a, Signatures> {
+    fn from(signatures: &'a Signatures) -> Self {
+        Cow::Borrowed(signatures)
+    }
+}
+
+impl From<Signatures> for Cow<'_, Signatures> {
+    fn from(signatures: Signatures) -> Self {
+        Cow::Owned(signatures)
     }
 }

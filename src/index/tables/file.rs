@@ -1,6 +1,9 @@
 //! Tables in a file: saved once, and mapped whenever they are needed. `docs/format.md` draws it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 use bytemuck::{Pod, cast_slice};
 use rayon::prelude::*;
@@ -95,7 +98,7 @@ impl<'a> Tables<'a> {
             key_width: self.composition.key_width(),
             stored: self.stored,
             keys: self.composition.layouts().to_vec(),
-            signatures: Origin::new(self.rows, path, of),
+            signatures: Origin::new(&self.rows, path, of),
         }
     }
 }
@@ -205,9 +208,10 @@ impl IndexFile {
     }
 
     /// The tables, over the signatures that they were built over.
-    pub fn tables<'a>(&self, rows: &'a Signatures) -> Result<Tables<'a>> {
+    pub fn tables<'a>(&self, rows: impl Into<Cow<'a, Signatures>>) -> Result<Tables<'a>> {
+        let rows = rows.into();
         let About { bits, rows: count, ref signatures, .. } = self.container.about;
-        signatures.check(self.container.path(), (count, bits), rows)?;
+        signatures.check(self.container.path(), (count, bits), &rows)?;
         let distinct = self.check_counts()?;
         let tables = self.read_tables(distinct)?;
         let firsts = match self.stored() {

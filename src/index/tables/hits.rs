@@ -162,7 +162,7 @@ impl Hits {
     }
 
     fn check_pairs(&mut self, search: &Search<'_>, step: usize) {
-        let (rows, stride) = (search.index.rows, search.index.rows.stride());
+        let (rows, stride) = (&search.index.rows, search.index.rows.stride());
         let queries = &search.queries.signatures().words()[search.batch.start * stride..];
         self.near_pairs.clear();
         search.index.kernel.check_pairs(

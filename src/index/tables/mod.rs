@@ -13,6 +13,7 @@ pub use file::IndexFile;
 pub(crate) use rings::random_radius;
 
 use std::{
+    borrow::Cow,
     ops::Range,
     sync::{Arc, Mutex, OnceLock},
 };
@@ -31,7 +32,7 @@ use crate::{
 /// An index of tables over rows that stay where they are.
 #[derive(Debug)]
 pub struct Tables<'a> {
-    rows: &'a Signatures,
+    rows: Cow<'a, Signatures>,
     composition: Composition,
     stored: Stored,
     tables: Vec<Table>,
@@ -61,19 +62,24 @@ pub struct Build {
 const PART: usize = 1024;
 
 impl<'a> Tables<'a> {
-    /// Builds the tables of a method over `rows`, on all cores.
-    pub fn build(rows: &'a Signatures, method: Method, build: Build) -> Result<Self> {
+    /// Builds the tables of a method over `rows`, on all cores. Rows that are given away live as long as the tables.
+    pub fn build(
+        rows: impl Into<Cow<'a, Signatures>>,
+        method: Method,
+        build: Build,
+    ) -> Result<Self> {
+        let rows = rows.into();
         if u32::try_from(rows.len()).is_err() {
             return Err(Error::TooManyRows { rows: rows.len() });
         }
         let bits = rows.bits();
         let kernel = hamming::kernel()?;
-        let distinct = Distinct::of(rows)?;
+        let distinct = Distinct::of(&rows)?;
         let len = distinct.firsts.len();
         let width = build.key_width.unwrap_or_else(|| key_width(len));
         let composition = method.compose(bits, width)?;
         let stored = stored_as(&composition, build.stored)?;
-        let table = |layout: &_| Table::build(Clone::clone(layout), stored, rows, &distinct);
+        let table = |layout: &_| Table::build(Clone::clone(layout), stored, &rows, &distinct);
         let tables = composition.layouts().iter().map(table).collect::<Result<_>>()?;
         let firsts = match stored {
             Stored::Numbers => &[],
@@ -140,7 +146,7 @@ impl<'a> Tables<'a> {
         let radius = radius.min(self.rows.bits());
         let looking = self.looking(radius);
         if looking.scan {
-            let scan = Scan::with_kernel(self.rows, self.kernel)?;
+            let scan = Scan::with_kernel(&self.rows, self.kernel)?;
             return match first {
                 true => scan.first(queries, radius, found),
                 false => scan.within(queries, radius, found),

@@ -34,7 +34,7 @@ impl Tables<'_> {
         if queries.bits() != bits {
             return Err(Error::WidthMismatch { stored: bits, given: queries.bits() });
         }
-        let scan = Scan::with_kernel(self.rows, self.kernel)?;
+        let scan = Scan::with_kernel(&self.rows, self.kernel)?;
         if k == 0 || k > rows {
             return scan.nearest(queries, k, found).map(drop);
         }

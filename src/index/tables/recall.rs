@@ -105,7 +105,7 @@ impl Tables<'_> {
 
     /// Weak bits are likelier to differ, and some bits of skewed data: how much, a sample of the queries and rows says.
     fn sample(&self, queries: Queries<'_>, looking: &Looking, shares: &mut [f64]) -> Result<()> {
-        let pairs = near_pairs(self.rows, queries, looking.radius, SAMPLE_QUERIES, ENOUGH_PAIRS)?;
+        let pairs = near_pairs(&self.rows, queries, looking.radius, SAMPLE_QUERIES, ENOUGH_PAIRS)?;
         let mut reach = Reach::default();
         let mut counts = vec![(0_u32, 0_u32); shares.len()];
         for of_query in pairs.chunk_by(|a, b| a.query == b.query) {
