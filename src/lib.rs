@@ -38,6 +38,7 @@
 //! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`join`], [`verify`], [`cluster`], [`dedup`], [`quality`].
 
 pub mod cluster;
+pub mod collection;
 mod container;
 pub mod dedup;
 pub mod document;
