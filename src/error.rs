@@ -84,6 +84,17 @@ pub enum Error {
         given: String,
     },
 
+    /// A filter that cannot be read.
+    #[error("filter `{text}`: at character {at}, {problem}")]
+    Filter {
+        /// The whole filter.
+        text: String,
+        /// Which of its characters is at fault, counted from 1; one past the last if more should follow.
+        at: usize,
+        /// What is wrong there, or what was expected.
+        problem: String,
+    },
+
     /// Instructions that are unknown, or that this CPU does not have.
     #[error("`LOOKALIKE_SIMD={given}`: this CPU has {available}")]
     Simd {

@@ -2,12 +2,14 @@
 //!
 //! The truth is in a [`Store`], a database: what it has committed survives every crash. Everything else is derived from it.
 
+mod filter;
 mod kept;
 mod record;
 mod slices;
 mod sqlite;
 mod store;
 
+pub use filter::Filter;
 pub use kept::Kept;
 pub use record::{Entry, Record};
 pub use slices::{guarantee, slices_for};
