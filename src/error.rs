@@ -203,6 +203,26 @@ pub enum Error {
         guarantee: u32,
     },
 
+    /// A collection whose database has no slices.
+    #[error("the database has no indexes on slices of the signatures")]
+    NoSlices,
+
+    /// An entry that a collection cannot keep.
+    #[error("`{id}` {problem}")]
+    Entry {
+        /// Its id.
+        id: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// A collection that was opened to be read.
+    #[error("{}: was opened to be read", path.display())]
+    ReadOnly {
+        /// The collection.
+        path: PathBuf,
+    },
+
     /// A collection that another process writes to.
     #[error("{}: another process is writing to it", path.display())]
     Locked {

@@ -52,6 +52,19 @@ impl Record {
         let parsed = self.payload.as_deref().map(serde_json::from_str);
         parsed.and_then(std::result::Result::ok).unwrap_or_default()
     }
+
+    /// The checksum of what it says.
+    pub(super) fn checksum(&self) -> i64 {
+        Columns {
+            position: self.position,
+            id: &self.id,
+            signature: &self.signature.to_bytes(),
+            margins: self.margins.as_deref(),
+            payload: self.payload.as_deref(),
+            time: self.time,
+        }
+        .checksum()
+    }
 }
 
 /// The columns of a record that its checksum is of. Texts are not among them: they have one of their own.

@@ -336,12 +336,11 @@ impl Sqlite {
         let bounds = [range.start, range.end].map(|at| at.min(i64::MAX as u64) as i64);
         let mut rows = query.query(bounds).map_err(self.failed())?;
         while let Some(row) = rows.next().map_err(self.failed())? {
-            let columns = self.columns_of(row)?;
-            let Columns { position, signature, .. } = columns;
+            let Columns { position, signature, .. } = self.columns_of(row)?;
             if signature.len() != self.about.bits as usize / 8 {
                 self.signature_of(position, signature)?;
             }
-            each(Logged::Added { position, signature, checksum: columns.checksum() })?;
+            each(Logged::Added { position, signature })?;
         }
         Ok(())
     }

@@ -90,8 +90,6 @@ pub enum Logged<'a> {
         position: u64,
         /// The bytes of its signature.
         signature: &'a [u8],
-        /// The checksum of all that it is.
-        checksum: i64,
     },
     /// The position of a record that is there no more.
     Removed(u64),

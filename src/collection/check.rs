@@ -1,0 +1,89 @@
+//! The check of a whole collection: are the records what they were, and do the segments agree with them?
+
+use std::fmt;
+
+use super::{
+    Collection, Snapshot,
+    load::{Loaded, load},
+    store::Logged,
+};
+use crate::{Result, signature::words_of_bytes};
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Checked {
+    /// How many records there are.
+    pub records: u64,
+    /// How many segments were compared with them.
+    pub segments: usize,
+    /// What is wrong.
+    pub problems: Vec<String>,
+}
+
+/// Problems beyond this many are not listed.
+const MOST_PROBLEMS: usize = 100;
+
+impl Collection {
+    /// Reads everything: the checksum of every record and of every segment, and whether segments and records agree.
+    pub fn check(&self) -> Result<Checked> {
+        self.with_reader(|store| {
+            let mut checked = Checked { problems: store.check()?, ..Checked::default() };
+            let Loaded { snapshot, refused, .. } = load(store, &self.place.segments())?;
+            let refused = refused.iter().map(|(_, error)| error.to_string());
+            checked.problems.extend(refused);
+            let saved = snapshot.parts().filter(|part| part.saved);
+            checked.segments = saved.count();
+            let mut rows = Compared::new(&snapshot);
+            store.read(&[1..snapshot.position() + 1], u64::MAX >> 1, &mut |logged| {
+                if let Logged::Added { position, signature } = logged {
+                    checked.records += 1;
+                    checked.note(rows.compare(position, words_of_bytes(signature)));
+                }
+                Ok(())
+            })?;
+            let more = rows.live as i64 - rows.compared as i64;
+            if more != 0 {
+                checked.note(Some(format!(
+                    "segments have {more} records that the store does not have"
+                )));
+            }
+            Ok(checked)
+        })
+    }
+}
+
+impl Checked {
+    fn note(&mut self, problem: Option<impl fmt::Display>) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.extend(problem.map(|problem| problem.to_string()));
+        }
+    }
+}
+
+/// The rows of a snapshot as they are compared with records.
+struct Compared<'a> {
+    snapshot: &'a Snapshot,
+    live: usize,
+    compared: usize,
+}
+
+impl<'a> Compared<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Compared { snapshot, live: snapshot.len(), compared: 0 }
+    }
+
+    /// What is wrong with the row of a record, if anything is.
+    fn compare(&mut self, position: u64, words: impl Iterator<Item = u64>) -> Option<String> {
+        let parts = &self.snapshot.parts;
+        let part = parts.partition_point(|live| live.part.stretch.end <= position);
+        let row = parts.get(part).and_then(|live| Some((live, live.part.row_of(position)?)));
+        let Some((live, row)) = row.filter(|(live, row)| !live.removed.contains(*row)) else {
+            return Some(format!("no segment has the record at position {position}"));
+        };
+        self.compared += 1;
+        let same = live.part.signatures.row(row).iter().copied().eq(words);
+        (!same).then(|| {
+            format!("a segment has another signature for the record at position {position}")
+        })
+    }
+}

@@ -1,0 +1,332 @@
+//! Snapshots: a collection as it was at one moment. They never change, whatever is written meanwhile.
+
+use std::ops::Range;
+
+use super::{
+    kept::{INDEXED_FROM, Kept},
+    part::{LivePart, Part, PartIndex, Rows},
+    store::About,
+};
+use crate::{
+    Result, Signatures,
+    index::{Answers, Effort, Index, Neighbor, Promise, Queries, Scan},
+};
+
+/// A collection at one moment: the parts of its log in order, and how far they go.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub(super) bits: u32,
+    pub(super) kept: Kept,
+    pub(super) parts: Vec<LivePart>,
+    /// The position of the last change that it knows of.
+    pub(super) position: u64,
+}
+
+/// A record near a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Found {
+    /// How many bits differ.
+    pub distance: u32,
+    /// The position of the record.
+    pub position: u64,
+}
+
+/// Says which of the records near a query count. Records that do not are as if they were not there.
+pub(super) trait Sieve {
+    /// Leaves those that count, in their order.
+    fn sieve(&mut self, query: usize, found: &mut Vec<Found>) -> Result<()>;
+
+    /// The positions of all records that count for a query, ascending.
+    fn all(&mut self, query: usize) -> Result<Vec<u64>>;
+}
+
+/// How many of the nearest are asked for again if too few of the first counted: so many times as many.
+const WIDER: usize = 8;
+/// From so many on, what counts is found out for all records at once.
+const TOO_MANY: usize = 1 << 16;
+
+impl Snapshot {
+    pub(super) fn new(about: &About) -> Self {
+        Snapshot { bits: about.bits, kept: about.index, parts: Vec::new(), position: 0 }
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(LivePart::live).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The position of the last change that it knows of.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Its parts: their index, how many rows they have, and how many of those were removed.
+    pub fn parts(&self) -> impl Iterator<Item = PartAbout> + '_ {
+        self.parts.iter().map(|live| PartAbout {
+            index: live.part.index.name(),
+            rows: live.part.len(),
+            distinct: live.part.index.distinct(),
+            removed: live.removed.count,
+            bytes: live.part.bytes(),
+            saved: live.part.saved.get().is_some(),
+        })
+    }
+
+    /// The next position.
+    pub(super) fn end(&self) -> u64 {
+        self.parts.last().map_or(1, |live| live.part.stretch.end)
+    }
+
+    /// The last part with more rows, as long as it is small and has no index that would have to be built anew; otherwise
+    /// a part of its own. None if there are no rows.
+    pub(super) fn grown(&self, added: &Rows) -> Result<Option<Part>> {
+        if added.positions.is_empty() {
+            return Ok(None);
+        }
+        let mut rows = Rows::new(added.stretch.clone(), added.log);
+        if let Some(small) = self.parts.last().filter(|last| last.grows()) {
+            rows.stretch = small.part.stretch.clone();
+            rows.append(small);
+        }
+        rows.extend(added);
+        Part::build(rows, self.bits, self.kept).map(Some)
+    }
+
+    /// Takes up changes up to a position of the log: what the last part has [`grown`](Self::grown) to, and the positions
+    /// of records that are gone.
+    pub(super) fn change(&mut self, position: u64, grown: Option<Part>, removed: &[u64]) {
+        self.position = position;
+        if let Some(grown) = grown {
+            self.parts.pop_if(|last| last.grows());
+            self.parts.push(LivePart::new(grown));
+        }
+        removed.iter().for_each(|&position| self.remove(position));
+    }
+
+    fn remove(&mut self, position: u64) {
+        let part = self.parts.partition_point(|live| live.part.stretch.end <= position);
+        if let Some(live) = self.parts.get_mut(part) {
+            live.remove(position);
+        }
+    }
+
+    /// Every record within the radius of each query, nearest first, ties by position.
+    pub(super) fn within(
+        &self,
+        queries: Queries<'_>,
+        radius: u32,
+        how: How,
+        mut sieve: Option<&mut dyn Sieve>,
+    ) -> Result<(Vec<Vec<Found>>, Promise)> {
+        let (mut all, promise) = self.ask(queries, how, usize::MAX, |index, queries, found| {
+            index.within(queries, radius, found)
+        })?;
+        if let Some(sieve) = &mut sieve {
+            all.iter_mut().enumerate().try_for_each(|(query, found)| sieve.sieve(query, found))?;
+        }
+        Ok((all, promise))
+    }
+
+    /// The `k` nearest records of each query that count.
+    pub(super) fn nearest(
+        &self,
+        queries: Queries<'_>,
+        k: usize,
+        how: How,
+        mut sieve: Option<&mut dyn Sieve>,
+    ) -> Result<(Vec<Vec<Found>>, Promise)> {
+        let mut answers = vec![Vec::new(); queries.len()];
+        let mut open: Vec<usize> = (0..queries.len()).collect();
+        let removed: usize = self.parts.iter().map(|live| live.removed.count).sum();
+        let sure = sieve.is_none() && removed == 0;
+        let (mut asked, mut promise) = (if sure { k } else { 2 * k + 16 }, Promise::Exact);
+        while !open.is_empty() && k > 0 {
+            if asked > TOO_MANY
+                && let Some(sieve) = &mut sieve
+            {
+                for &query in &open {
+                    let among = sieve.all(query)?;
+                    answers[query] = self.nearest_among(queries, query, k, &among)?;
+                }
+                break;
+            }
+            let some = Chosen::of(queries, &open)?;
+            let (mut found, worth) =
+                self.ask(some.queries(), how, asked, |index, queries, found| {
+                    index.nearest(queries, asked, found)
+                })?;
+            promise = worse(promise, worth);
+            let mut left = Vec::new();
+            for (&query, found) in open.iter().zip(&mut found) {
+                if let Some(sieve) = &mut sieve {
+                    sieve.sieve(query, found)?;
+                }
+                if found.len() < k && asked < self.most_rows() {
+                    left.push(query);
+                }
+                found.truncate(k);
+                answers[query] = std::mem::take(found);
+            }
+            open = left;
+            asked = asked.saturating_mul(WIDER);
+        }
+        Ok((answers, promise))
+    }
+
+    /// The nearest of some records to a query, each compared.
+    fn nearest_among(
+        &self,
+        queries: Queries<'_>,
+        query: usize,
+        k: usize,
+        among: &[u64],
+    ) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        let one = Signatures::from(queries.signatures().get(query));
+        for live in &self.parts {
+            let Range { start, end } = live.part.stretch;
+            let here = &among
+                [among.partition_point(|&at| at < start)..among.partition_point(|&at| at < end)];
+            let rows = here.iter().filter_map(|&position| live.part.row_of(position));
+            let rows: Vec<usize> = rows.filter(|&row| !live.removed.contains(row)).collect();
+            let mut some = Signatures::new(self.bits)?;
+            rows.iter().try_for_each(|&row| some.push_row_of(&live.part.signatures, row))?;
+            let mut answers = Answers::new();
+            Scan::new(&some)?.nearest((&one).into(), k, &mut answers)?;
+            let position = |row: u32| live.part.positions()[rows[row as usize]];
+            let near = answers.of(0).iter();
+            found.extend(
+                near.map(|near| Found { distance: near.distance, position: position(near.row) }),
+            );
+        }
+        found.sort_unstable();
+        found.truncate(k);
+        Ok(found)
+    }
+
+    /// How many rows the largest part has: to ask for as many is to ask for all.
+    fn most_rows(&self) -> usize {
+        self.parts.iter().map(|live| live.part.len()).max().unwrap_or(0)
+    }
+
+    /// Asks every part, and puts the answers together: nearest first, ties by position. Removed records are left out.
+    /// A part that gives `most` rows may have more: what is farther than the last of them is left out, as something
+    /// nearer may be missing.
+    fn ask(
+        &self,
+        queries: Queries<'_>,
+        how: How,
+        most: usize,
+        ask: impl Fn(&dyn Index, Queries<'_>, &mut Answers) -> Result<Promise>,
+    ) -> Result<(Vec<Vec<Found>>, Promise)> {
+        let mut all = vec![Vec::new(); queries.len()];
+        let mut sure = vec![EVERYTHING; queries.len()];
+        let (mut answers, mut promise) = (Answers::new(), Promise::Exact);
+        for live in &self.parts {
+            let ask = |index: &dyn Index, found: &mut Answers| ask(index, queries, found);
+            let worth = match how {
+                How::Scan => ask(&live.part.scan()?, &mut answers)?,
+                How::Index(effort) => live.part.ask(effort, &mut answers, ask)?,
+            };
+            promise = worse(promise, worth);
+            for ((all, sure), near) in all.iter_mut().zip(&mut sure).zip(answers.iter()) {
+                if near.len() == most
+                    && let Some(last) = near.last()
+                {
+                    *sure = live.found(last).min(*sure);
+                }
+                let there = near.iter().filter(|near| !live.removed.contains(near.row as usize));
+                all.extend(there.map(|near| live.found(near)));
+            }
+        }
+        for (found, sure) in all.iter_mut().zip(&sure) {
+            found.sort_unstable();
+            found.truncate(found.partition_point(|found| found <= sure));
+        }
+        Ok((all, promise))
+    }
+
+    /// Whether any part has an index that is not exact, which has to be allowed.
+    pub fn has_graph(&self) -> bool {
+        self.parts.iter().any(|live| matches!(live.part.index, PartIndex::Graph(_)))
+    }
+}
+
+/// What there is to tell about a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartAbout {
+    /// Its index.
+    pub index: String,
+    /// How many rows it has, removed ones included.
+    pub rows: usize,
+    /// How many signatures are distinct, if the index knows.
+    pub distinct: Option<usize>,
+    /// How many rows were removed.
+    pub removed: usize,
+    /// How much memory it takes.
+    pub bytes: u64,
+    /// Whether it is saved in a segment.
+    pub saved: bool,
+}
+
+/// What nothing is farther than.
+const EVERYTHING: Found = Found { distance: u32::MAX, position: u64::MAX };
+
+impl LivePart {
+    /// Whether it is small enough to grow rather than to have one beside it.
+    fn grows(&self) -> bool {
+        self.part.len() < INDEXED_FROM
+    }
+
+    fn found(&self, near: &Neighbor) -> Found {
+        Found { distance: near.distance, position: self.part.positions()[near.row as usize] }
+    }
+}
+
+/// How the parts of a snapshot are asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum How {
+    /// Every row is compared.
+    Scan,
+    /// By what index they have; by one that is not exact only with an effort.
+    Index(Option<Effort>),
+}
+
+/// Some of the queries of a batch.
+enum Chosen<'a> {
+    All(Queries<'a>),
+    Few(Signatures),
+}
+
+impl<'a> Chosen<'a> {
+    fn of(queries: Queries<'a>, which: &[usize]) -> Result<Self> {
+        if which.len() == queries.len() {
+            return Ok(Chosen::All(queries));
+        }
+        let mut some = Signatures::new(queries.bits())?;
+        which.iter().try_for_each(|&query| some.push_row_of(queries.signatures(), query))?;
+        Ok(Chosen::Few(some))
+    }
+
+    fn queries(&self) -> Queries<'_> {
+        match self {
+            Chosen::All(queries) => *queries,
+            Chosen::Few(some) => some.into(),
+        }
+    }
+}
+
+/// What two answers are worth together.
+fn worse(a: Promise, b: Promise) -> Promise {
+    match (a, b) {
+        (Promise::Exact, other) | (other, Promise::Exact) => other,
+        (Promise::Expected { recall: a }, Promise::Expected { recall: b }) => {
+            Promise::Expected { recall: a.min(b) }
+        }
+    }
+}
