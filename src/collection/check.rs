@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{
     Collection, Snapshot,
+    ids::hash_of,
     load::{Loaded, load},
     store::Logged,
 };
@@ -35,9 +36,9 @@ impl Collection {
             checked.segments = saved.count();
             let mut rows = Compared::new(&snapshot);
             store.read(&[1..snapshot.position() + 1], u64::MAX >> 1, &mut |logged| {
-                if let Logged::Added { position, signature } = logged {
+                if let Logged::Added { position, id, signature } = logged {
                     checked.records += 1;
-                    checked.note(rows.compare(position, words_of_bytes(signature)));
+                    checked.note(rows.compare(position, id, words_of_bytes(signature)));
                 }
                 Ok(())
             })?;
@@ -73,7 +74,12 @@ impl<'a> Compared<'a> {
     }
 
     /// What is wrong with the row of a record, if anything is.
-    fn compare(&mut self, position: u64, words: impl Iterator<Item = u64>) -> Option<String> {
+    fn compare(
+        &mut self,
+        position: u64,
+        id: &str,
+        words: impl Iterator<Item = u64>,
+    ) -> Option<String> {
         let parts = &self.snapshot.parts;
         let part = parts.partition_point(|live| live.part.stretch.end <= position);
         let row = parts.get(part).and_then(|live| Some((live, live.part.row_of(position)?)));
@@ -81,9 +87,10 @@ impl<'a> Compared<'a> {
             return Some(format!("no segment has the record at position {position}"));
         };
         self.compared += 1;
-        let same = live.part.signatures.row(row).iter().copied().eq(words);
+        let known = live.part.ids.rows_of(hash_of(id)).contains(&(row as u32));
+        let same = known && live.part.signatures.row(row).iter().copied().eq(words);
         (!same).then(|| {
-            format!("a segment has another signature for the record at position {position}")
+            format!("a segment has another id or signature for the record at position {position}")
         })
     }
 }

@@ -100,11 +100,11 @@ fn read(
     let mut at = 0;
     let end = store.read(gaps, since, &mut |logged| {
         match logged {
-            Logged::Added { position, signature } => {
+            Logged::Added { position, id, signature } => {
                 while !loaded[at].stretch.contains(&position) {
                     at += 1;
                 }
-                loaded[at].push(position, words_of_bytes(signature));
+                loaded[at].push(position, id, words_of_bytes(signature));
             }
             Logged::Removed(position) => removed.push(position),
         }

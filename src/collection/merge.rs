@@ -1,13 +1,16 @@
 //! Merging: many small parts become a few large ones, in the background, so that searches stay fast.
 
 use std::{
+    cmp::Ordering,
     ops::Range,
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use super::{
+    kept::INDEXED_FROM,
     part::{LivePart, Part, Rows},
     segment::{self, Name},
     snapshot::Snapshot,
@@ -15,8 +18,12 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// A part is so many times as large as all that come after it, or it is merged with them.
+/// So many parts of about a size become one.
+const TOGETHER: usize = 4;
+/// When there is time: a part is so many times as large as all that come after it, or it is merged with them.
 const RATIO: usize = 3;
+/// Nothing has come for so long: there is time.
+const QUIET: Duration = Duration::from_millis(500);
 /// Fewer rows than this are sooner read from the store than from a file.
 const SAVED_FROM: usize = 4096;
 /// While rows come, parts are saved when this many are not: after a crash they are read from the store.
@@ -99,7 +106,7 @@ impl Current {
     /// Waits until there is nothing to merge, or nobody who does.
     pub(super) fn settle(&self) {
         let mut state = self.state();
-        while state.merging && (state.working || self.next_task(&state.snapshot).is_some()) {
+        while state.merging && (state.working || self.next_task(&state.snapshot, true).is_some()) {
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
@@ -139,22 +146,28 @@ impl Current {
     /// The next thing to do, when there is one; nothing when merges are to end.
     fn wait_for_task(&self) -> Option<Task> {
         let mut state = self.state();
+        let mut quiet = false;
         loop {
             if state.stop {
                 return None;
             }
             state.working = false;
-            if let Some(task) = self.next_task(&state.snapshot) {
+            if let Some(task) = self.next_task(&state.snapshot, quiet) {
                 state.working = true;
                 return Some(task);
             }
             self.changed.notify_all();
-            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            let waited = self.changed.wait_timeout(state, QUIET);
+            let timeout;
+            (state, timeout) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+            quiet = timeout.timed_out();
         }
     }
 
-    fn next_task(&self, snapshot: &Snapshot) -> Option<Task> {
-        if let Some(run) = to_merge(&snapshot.settled()) {
+    fn next_task(&self, snapshot: &Snapshot, quiet: bool) -> Option<Task> {
+        let settled = snapshot.settled();
+        let run = to_merge(&settled).or_else(|| to_tidy(&settled).filter(|_| quiet));
+        if let Some(run) = run {
             return Some(Task::Merge(snapshot.parts[run].to_vec()));
         }
         self.folder.as_ref()?;
@@ -214,6 +227,13 @@ impl Current {
         Ok(())
     }
 
+    /// Merges what is merged when there is time. Nobody else merges meanwhile.
+    pub(super) fn tidy(&self) -> Result<()> {
+        let snapshot = self.snapshot();
+        let run = to_tidy(&snapshot.settled());
+        run.map_or(Ok(()), |run| self.merge(&snapshot.parts[run]))
+    }
+
     /// Saves every part that is not yet and is worth it.
     pub(super) fn save_all(&self, store: &mut dyn Store) -> Result<()> {
         let snapshot = self.snapshot();
@@ -247,7 +267,7 @@ impl Drop for Merging {
 impl Snapshot {
     /// How many rows the parts have that no longer grow.
     fn settled(&self) -> Vec<usize> {
-        let settled = |live: &&LivePart| live.part.len() >= super::kept::INDEXED_FROM;
+        let settled = |live: &&LivePart| live.part.len() >= INDEXED_FROM;
         self.parts.iter().take_while(settled).map(LivePart::live).collect()
     }
 
@@ -258,9 +278,27 @@ impl Snapshot {
     }
 }
 
-/// Which parts are merged next: the longest run up to the last part of those that are not much larger than all that come
-/// after them.
+/// Which parts are merged next while rows come: of so many parts of about a size one is made, so that a row is moved once for
+/// each size. The longest run up to the last part.
 fn to_merge(rows: &[usize]) -> Option<Range<usize>> {
+    let size = |part: usize| (rows[part] / INDEXED_FROM).max(1).ilog(TOGETHER);
+    let (mut start, mut largest, mut like) = (None, 0, 0);
+    for part in (0..rows.len()).rev() {
+        match size(part).cmp(&largest) {
+            Ordering::Less => {}
+            Ordering::Equal => like += 1,
+            Ordering::Greater => (largest, like) = (size(part), 1),
+        }
+        if like >= TOGETHER {
+            start = Some(part);
+        }
+    }
+    start.map(|start| start..rows.len())
+}
+
+/// Which parts are merged when there is time: the longest run up to the last part of those that are not much larger than
+/// all that come after them.
+fn to_tidy(rows: &[usize]) -> Option<Range<usize>> {
     let mut after = *rows.last()?;
     let mut start = rows.len() - 1;
     for part in (0..rows.len() - 1).rev() {
@@ -277,29 +315,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_are_not_much_larger_than_the_rest_are_merged() {
+    fn parts_that_are_not_much_larger_than_the_rest_are_merged_in_time() {
+        assert_eq!(to_tidy(&[]), None);
+        assert_eq!(to_tidy(&[5]), None);
+        assert_eq!(to_tidy(&[100, 5]), None);
+        assert_eq!(to_tidy(&[5, 5]), Some(0..2));
+        assert_eq!(to_tidy(&[100, 9, 5]), Some(1..3));
+        assert_eq!(to_tidy(&[100, 20, 15]), Some(0..3));
+        assert_eq!(to_tidy(&[1000, 100, 20, 5]), None);
+    }
+
+    #[test]
+    fn parts_of_a_size_are_merged_at_once() {
         assert_eq!(to_merge(&[]), None);
-        assert_eq!(to_merge(&[5]), None);
-        assert_eq!(to_merge(&[100, 5]), None);
-        assert_eq!(to_merge(&[5, 5]), Some(0..2));
-        assert_eq!(to_merge(&[100, 9, 5]), Some(1..3));
-        assert_eq!(to_merge(&[100, 20, 15]), Some(0..3));
-        assert_eq!(to_merge(&[1000, 100, 20, 5]), None);
+        assert_eq!(to_merge(&[5000; 3]), None);
+        assert_eq!(to_merge(&[5000; 4]), Some(0..4));
+        assert_eq!(to_merge(&[900_000, 5000, 5000, 2048, 5000, 5000]), Some(1..6));
+        assert_eq!(to_merge(&[900_000, 40_000, 40_000, 40_000, 5000]), None);
     }
 
     /// Whatever comes, there are few parts, and a row is moved few times.
     #[test]
     fn merges_keep_parts_few_and_rows_where_they_are() {
         let (mut parts, mut moved): (Vec<usize>, usize) = (Vec::new(), 0);
-        for _ in 0..10_000 {
-            parts.push(1000);
+        for _ in 0..2000 {
+            parts.push(50_000);
             while let Some(run) = to_merge(&parts) {
                 let rows: usize = parts[run.clone()].iter().sum();
                 moved += rows;
                 parts.splice(run, [rows]);
             }
-            assert!(parts.len() <= 8, "{parts:?}");
+            assert!(parts.len() <= 18, "{parts:?}");
         }
-        assert!(moved < 10_000 * 1000 * 12, "{}", moved / (10_000 * 1000));
+        assert!(moved < 2000 * 50_000 * 6, "{}", moved / (2000 * 50_000));
     }
 }

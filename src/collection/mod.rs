@@ -23,8 +23,10 @@
 //! it: parts of the log with an index each, saved in segments beside the store and merged in the background. A
 //! [`Snapshot`] is the parts of one moment, and what is written meanwhile does not touch it.
 
+mod changes;
 mod check;
 mod filter;
+mod ids;
 mod kept;
 mod load;
 mod merge;
@@ -40,7 +42,6 @@ mod sqlite;
 mod store;
 
 use std::{
-    collections::HashSet,
     fs::File,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
@@ -49,6 +50,7 @@ use std::{
 
 use rayon::prelude::*;
 
+pub use changes::{IfExists, Put};
 pub use check::Checked;
 pub use filter::Filter;
 pub use kept::Kept;
@@ -58,9 +60,10 @@ pub use search::{Ask, Asking, By, Hit, Hits};
 pub use seen::Seen;
 pub use slices::{guarantee, slices_for};
 pub use snapshot::{Found, PartAbout, Snapshot};
-pub use store::{About, Applied, BySql, Change, Counts, End, IfExists, Keeps, Logged, Store};
+pub use store::{About, BySql, Change, Counts, End, Keeps, Logged, Store};
 
 use self::{
+    changes::{Changes, find},
     load::{Loaded, load},
     merge::{Current, Merging},
     part::Rows,
@@ -111,17 +114,6 @@ impl Settings {
         let recipe = self.recipe.clone();
         Ok(About { id: random_name(), bits: self.bits, recipe, keeps, index, created: now() })
     }
-}
-
-/// What became of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
-    /// It was added.
-    Added,
-    /// It took the place of what was there.
-    Replaced,
-    /// It was left out: its id is there already.
-    Skipped,
 }
 
 /// A durable collection, open. Threads share it.
@@ -268,36 +260,28 @@ impl Collection {
     /// Adds entries, in one transaction; when this returns, they are durable. What became of each.
     pub fn put(&self, entries: &[Entry], if_exists: IfExists) -> Result<Vec<Put>> {
         entries.iter().try_for_each(|entry| self.check_entry(entry))?;
-        let changes = self.changes_of(entries)?;
-        let mut store = self.store();
-        let applied = self.write(store.as_mut(), |this, store| {
-            this.catch_up(store)?;
-            apply(store, &changes, if_exists)
-        })?;
-        self.publish(store.as_mut(), entries, &applied)?;
-        let put = |applied: &Applied| match (applied.added, applied.removed) {
-            (Some(_), None) => Put::Added,
-            (Some(_), Some(_)) => Put::Replaced,
-            (None, _) => Put::Skipped,
-        };
-        Ok(applied.iter().map(put).collect())
+        let texts = self.texts_of(entries)?;
+        let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
+        self.write(&ids, |changes| {
+            let entries = entries.iter().zip(texts);
+            entries.map(|(entry, text)| changes.put(entry, text, if_exists)).collect()
+        })
     }
 
     /// Removes the records of these ids, in one transaction; whether each was there.
     pub fn remove(&self, ids: &[&str]) -> Result<Vec<bool>> {
-        let changes: Vec<Change<'_>> = ids.iter().map(|id| Change::Remove(id)).collect();
-        let mut store = self.store();
-        let applied = self.write(store.as_mut(), |this, store| {
-            this.catch_up(store)?;
-            apply(store, &changes, IfExists::Replace)
-        })?;
-        self.publish(store.as_mut(), &[], &applied)?;
-        Ok(applied.iter().map(|applied| applied.removed.is_some()).collect())
+        self.write(ids, |changes| Ok(ids.iter().map(|id| changes.remove(id)).collect()))
     }
 
-    /// The records of these ids, as they are in the store now.
+    /// The records of these ids.
     pub fn get(&self, ids: &[&str], texts: bool) -> Result<Vec<Option<Record>>> {
-        self.with_reader(|store| store.by_ids(ids, texts))
+        let snapshot = self.snapshot();
+        self.with_reader(|store| {
+            let found = find(&snapshot, store, ids)?;
+            let positions: Vec<u64> = found.iter().flatten().copied().collect();
+            let mut records = store.records(&positions, texts)?.into_iter();
+            Ok(found.iter().map(|found| found.and_then(|_| records.next().flatten())).collect())
+        })
     }
 
     /// Asks the collection as it is now.
@@ -357,6 +341,9 @@ impl Collection {
         if let Some(problem) = self.current.take_problem() {
             return Err(problem);
         }
+        if self.writes {
+            self.current.tidy()?;
+        }
         self.current.save_all(self.store().as_mut())
     }
 
@@ -376,29 +363,54 @@ impl Collection {
         Ok(())
     }
 
-    /// Runs `work` in a transaction: all of it is done, or nothing.
-    fn write<T>(
+    /// Makes changes about some ids in a transaction: all of them, or none. They are seen as soon as they are durable.
+    fn write<'a, T>(
         &self,
-        store: &mut dyn Store,
-        work: impl FnOnce(&Self, &mut dyn Store) -> Result<T>,
+        ids: &[&'a str],
+        plan: impl FnOnce(&mut Changes<'a>) -> Result<T>,
     ) -> Result<T> {
         if !self.writes {
             return Err(Error::ReadOnly { path: self.folder().to_owned() });
         }
-        store.begin()?;
-        let done = work(self, store).and_then(|done| store.commit().map(|()| done));
+        let mut store = self.store();
+        let end = store.begin()?;
+        let done = self.write_after(store.as_mut(), end, ids, plan);
         if done.is_err() {
             store.roll_back();
         }
-        done
+        let (done, Changes { rows, removed, .. }) = done?;
+        let changed = self.current.change(rows, &removed);
+        // They are committed, so they have to be seen: from the store, if there was no memory to build on.
+        changed.or_else(|_| self.reload(store.as_mut()))?;
+        Ok(done)
     }
 
-    /// Within a transaction: takes up what other processes wrote before it, so that positions follow those that are known.
-    fn catch_up(&self, store: &mut dyn Store) -> Result<()> {
-        match self.place.stored_in() {
-            StoredIn::Sqlite => Ok(()),
-            StoredIn::Postgres { .. } => self.follow(store),
+    fn write_after<'a, T>(
+        &self,
+        store: &mut dyn Store,
+        end: End,
+        ids: &[&'a str],
+        plan: impl FnOnce(&mut Changes<'a>) -> Result<T>,
+    ) -> Result<(T, Changes<'a>)> {
+        // Others may have written before.
+        if end.position != self.snapshot().position() {
+            self.follow(store)?;
         }
+        let mut changes = Changes::new(&self.snapshot(), store, ids)?;
+        let done = plan(&mut changes)?;
+        match changes.is_empty() {
+            true => store.roll_back(),
+            false => {
+                store.apply(&changes.changes, now())?;
+                store.commit()?;
+            }
+        }
+        Ok((done, changes))
+    }
+
+    fn reload(&self, store: &mut dyn Store) -> Result<()> {
+        self.current.replace(load(store, &self.place.segments())?.snapshot);
+        Ok(())
     }
 
     fn follow(&self, store: &mut dyn Store) -> Result<()> {
@@ -408,15 +420,14 @@ impl Collection {
             return Ok(());
         }
         if end.purged > snapshot.position() {
-            self.current.replace(load(store, &self.place.segments())?.snapshot);
-            return Ok(());
+            return self.reload(store);
         }
         let next = snapshot.position() + 1;
         let (mut rows, mut removed) = (Rows::new(snapshot.end()..next, 0), Vec::new());
         let end = store.read(&[next..u64::MAX], snapshot.position(), &mut |logged| {
             match logged {
-                Logged::Added { position, signature } => {
-                    rows.push(position, words_of_bytes(signature))
+                Logged::Added { position, id, signature } => {
+                    rows.push(position, id, words_of_bytes(signature))
                 }
                 Logged::Removed(position) => removed.push(position),
             }
@@ -426,33 +437,14 @@ impl Collection {
         self.current.change(rows, &removed)
     }
 
-    /// Makes changes of ours visible that are committed.
-    fn publish(&self, store: &mut dyn Store, entries: &[Entry], applied: &[Applied]) -> Result<()> {
-        let snapshot = self.snapshot();
-        let made = applied.iter().filter(|applied| **applied != Applied::default()).count() as u64;
-        let position = snapshot.position() + made;
-        let mut rows = Rows::new(snapshot.end()..position + 1, position);
-        for (entry, applied) in entries.iter().zip(applied) {
-            if let Some(position) = applied.added {
-                rows.push(position, entry.signature.words().iter().copied());
-            }
+    /// The texts of entries as they are stored, if they are.
+    fn texts_of(&self, entries: &[Entry]) -> Result<Vec<Option<Vec<u8>>>> {
+        if !self.about.keeps.texts {
+            return Ok(vec![None; entries.len()]);
         }
-        let removed: Vec<u64> = applied.iter().filter_map(|applied| applied.removed).collect();
-        debug_assert!(rows.positions.last().is_none_or(|last| *last <= position));
-        let changed = self.current.change(rows, &removed);
-        // They are committed, so they have to be seen: from the store, if there was no memory to build on.
-        changed.or_else(|_| Ok(self.current.replace(load(store, &self.place.segments())?.snapshot)))
-    }
-
-    fn changes_of<'a>(&self, entries: &'a [Entry]) -> Result<Vec<Change<'a>>> {
-        let io = |error| Error::io(self.folder(), error);
-        let keeps = self.about.keeps.texts;
-        let text = |entry: &Entry| entry.text.as_deref().filter(|_| keeps).map(pack).transpose();
-        let change = |entry: &'a Entry| Ok(Change::Put { entry, text: text(entry).map_err(io)? });
-        match keeps {
-            true => entries.par_iter().map(change).collect(),
-            false => entries.iter().map(change).collect(),
-        }
+        let pack = |entry: &Entry| entry.text.as_deref().map(pack).transpose();
+        let packed: std::io::Result<_> = entries.par_iter().map(pack).collect();
+        packed.map_err(|error| Error::io(self.folder(), error))
     }
 
     fn check_entry(&self, entry: &Entry) -> Result<()> {
@@ -481,36 +473,6 @@ impl Collection {
         match given == self.about.bits {
             true => Ok(()),
             false => Err(Error::WidthMismatch { stored: self.about.bits, given }),
-        }
-    }
-}
-
-/// Makes changes in their order. A store takes each id once at a time, so those that come again come after.
-fn apply(
-    store: &mut dyn Store,
-    changes: &[Change<'_>],
-    if_exists: IfExists,
-) -> Result<Vec<Applied>> {
-    let (mut applied, time) = (Vec::with_capacity(changes.len()), now());
-    let mut start = 0;
-    let mut seen = HashSet::with_capacity(changes.len());
-    for (at, change) in changes.iter().enumerate() {
-        if !seen.insert(change.id()) {
-            applied.extend(store.apply(&changes[start..at], if_exists, time)?);
-            seen.clear();
-            seen.insert(change.id());
-            start = at;
-        }
-    }
-    applied.extend(store.apply(&changes[start..], if_exists, time)?);
-    Ok(applied)
-}
-
-impl Change<'_> {
-    fn id(&self) -> &str {
-        match self {
-            Change::Put { entry, .. } => &entry.id,
-            Change::Remove(id) => id,
         }
     }
 }

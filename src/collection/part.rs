@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    ids::{Ids, hash_of},
     kept::{Kept, Wanted},
     segment::Name,
 };
@@ -29,6 +30,7 @@ pub(super) struct Part {
     pub(super) signatures: Signatures,
     /// The position of each row, ascending.
     pub(super) positions: Cells<u64>,
+    pub(super) ids: Ids,
     pub(super) index: PartIndex,
     /// The segment that it is saved in.
     pub(super) saved: OnceLock<Name>,
@@ -50,15 +52,18 @@ pub(super) struct Rows {
     pub(super) log: u64,
     pub(super) words: Vec<u64>,
     pub(super) positions: Vec<u64>,
+    /// The hash of each id, and its row.
+    ids: Vec<(u64, u32)>,
 }
 
 impl Rows {
     pub(super) fn new(stretch: Range<u64>, log: u64) -> Self {
-        Rows { stretch, log, words: Vec::new(), positions: Vec::new() }
+        Rows { stretch, log, words: Vec::new(), positions: Vec::new(), ids: Vec::new() }
     }
 
     /// Appends a row.
-    pub(super) fn push(&mut self, position: u64, words: impl Iterator<Item = u64>) {
+    pub(super) fn push(&mut self, position: u64, id: &str, words: impl Iterator<Item = u64>) {
+        self.ids.push((hash_of(id), self.positions.len() as u32));
         self.words.extend(words);
         self.positions.push(position);
     }
@@ -66,6 +71,8 @@ impl Rows {
     /// Appends the rows that come next, and their stretch.
     pub(super) fn extend(&mut self, next: &Rows) {
         self.stretch.end = next.stretch.end;
+        let before = self.positions.len() as u32;
+        self.ids.extend(next.ids.iter().map(|(hash, row)| (*hash, before + row)));
         self.words.extend(&next.words);
         self.positions.extend(&next.positions);
     }
@@ -74,11 +81,16 @@ impl Rows {
     pub(super) fn append(&mut self, live: &LivePart) {
         let part = &live.part;
         self.stretch.end = part.stretch.end;
+        let mut moved = vec![u32::MAX; part.len()];
         for (row, &position) in part.positions().iter().enumerate() {
             if !live.removed.contains(row) {
-                self.push(position, part.signatures.row(row).iter().copied());
+                moved[row] = self.positions.len() as u32;
+                self.words.extend(part.signatures.row(row));
+                self.positions.push(position);
             }
         }
+        let ids = part.ids.iter().map(|(hash, row)| (hash, moved[row as usize]));
+        self.ids.extend(ids.filter(|(_, row)| *row != u32::MAX));
     }
 }
 
@@ -101,6 +113,7 @@ impl Part {
             log: rows.log,
             signatures,
             positions: Cells::copy_of(&rows.positions).map_err(no_memory)?,
+            ids: Ids::build(rows.ids)?,
             index,
             saved: OnceLock::new(),
         })
@@ -141,7 +154,7 @@ impl Part {
     /// How many bytes signatures, positions and index take.
     pub(super) fn bytes(&self) -> u64 {
         let rows = size_of_val(self.signatures.words()) + size_of_val(self.positions());
-        rows as u64 + self.index.bytes()
+        rows as u64 + self.ids.bytes() + self.index.bytes()
     }
 }
 

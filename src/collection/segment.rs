@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Record,
+    ids::Ids,
     kept::{Kept, Wanted},
     part::{Part, PartIndex},
     store::About,
@@ -130,6 +131,10 @@ pub(super) fn save(folder: &Path, part: &Part, about: &About, last: &Record) -> 
     file.write(signatures, cast_slice(part.signatures.words()))?;
     let positions = file.begin("positions")?;
     file.write(positions, cast_slice(part.positions()))?;
+    let hashes = file.begin("id_hashes")?;
+    file.write(hashes, cast_slice(part.ids.hashes.as_slice()))?;
+    let id_rows = file.begin("id_rows")?;
+    file.write(id_rows, cast_slice(part.ids.rows.as_slice()))?;
     file.finish(Says {
         collection: about.id.clone(),
         recipe_hash: about.recipe.as_ref().map(Recipe::hash),
@@ -174,7 +179,13 @@ pub(super) fn open(
     if !are_in_order(positions.as_slice(), &name.stretch) {
         return stale("has positions that are not in order");
     }
+    let hashes = container.cells("id_hashes", rows)?;
+    let ids = Ids { hashes, rows: container.cells("id_rows", rows)? };
+    if !ids.are_right(rows) {
+        return stale("has ids that are not in order");
+    }
     Ok(Part {
+        ids,
         stretch: name.stretch.clone(),
         log: name.log,
         index: open_index(name, &signatures, kept)?,

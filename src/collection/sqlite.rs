@@ -13,10 +13,10 @@ use rusqlite::{
 };
 
 use super::{
-    Record,
+    Entry, Record,
     record::{Columns, unpack},
     slices::{check_radius, slices},
-    store::{About, Applied, BySql, Change, Counts, End, IfExists, Logged, Store},
+    store::{About, BySql, Change, Counts, End, Logged, Store},
 };
 use crate::{Error, Result, Signature, signature::bytes_of_words};
 
@@ -36,7 +36,6 @@ const MIGRATIONS: [&str; 1] = ["
         -- The position of the change that replaced or removed it.
         removed INTEGER
     );
-    CREATE UNIQUE INDEX records_id ON records (id) WHERE removed IS NULL;
     CREATE INDEX records_removed ON records (removed) WHERE removed IS NOT NULL;
 "];
 
@@ -205,13 +204,7 @@ impl Sqlite {
         Ok(End { position, purged: self.number("purged")?.unwrap_or(0) })
     }
 
-    fn put(
-        &self,
-        position: u64,
-        entry: &super::Entry,
-        text: Option<&[u8]>,
-        time: i64,
-    ) -> Result<bool> {
+    fn put(&self, position: u64, entry: &Entry, text: Option<&[u8]>, time: i64) -> Result<()> {
         let mut bytes = [0; 512];
         let signature = bytes_of(&entry.signature, &mut bytes);
         let margins = entry.margins.as_deref().filter(|_| self.about.keeps.margins);
@@ -220,38 +213,26 @@ impl Sqlite {
         let insert = || {
             let mut insert = self.connection.prepare_cached(
                 "INSERT INTO records (position, id, signature, margins, payload, text, time, checksum) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) WHERE removed IS NULL DO NOTHING",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?;
-            let position = position as i64;
+            let (position, checksum) = (position as i64, columns.checksum());
             insert.execute(params![
-                position,
-                entry.id,
-                signature,
-                margins,
-                payload,
-                text,
-                time,
-                columns.checksum()
+                position, entry.id, signature, margins, payload, text, time, checksum
             ])
         };
-        Ok(insert().map_err(self.failed())? == 1)
+        insert().map(drop).map_err(self.failed())
     }
 
-    /// Notes that the record of an id is there no more; its position, if there was one.
-    fn remove(&self, position: u64, id: &str) -> Result<Option<u64>> {
+    /// Notes that a record is there no more since a position.
+    fn remove(&self, record: u64, since: u64) -> Result<()> {
         let remove = || {
-            let mut remove = self.connection.prepare_cached(
-                "UPDATE records SET removed = ?1 WHERE id = ?2 AND removed IS NULL RETURNING position",
-            )?;
-            // To its end: a statement that is not run to its end is not done.
-            let mut removed = remove.query(params![position as i64, id])?;
-            let mut at = None;
-            while let Some(row) = removed.next()? {
-                at = Some(row.get::<_, i64>(0)? as u64);
-            }
-            Ok(at)
+            let query = "UPDATE records SET removed = ?1 WHERE position = ?2 AND removed IS NULL";
+            self.connection.prepare_cached(query)?.execute(params![since as i64, record as i64])
         };
-        remove().map_err(self.failed())
+        match remove().map_err(self.failed())? {
+            0 => Err(self.damaged(&record_at(record), "is to be removed, but is not there")),
+            _ => Ok(()),
+        }
     }
 
     fn record_of(&self, row: &Row<'_>, texts: bool) -> Result<Record> {
@@ -336,11 +317,11 @@ impl Sqlite {
         let bounds = [range.start, range.end].map(|at| at.min(i64::MAX as u64) as i64);
         let mut rows = query.query(bounds).map_err(self.failed())?;
         while let Some(row) = rows.next().map_err(self.failed())? {
-            let Columns { position, signature, .. } = self.columns_of(row)?;
+            let Columns { position, id, signature, .. } = self.columns_of(row)?;
             if signature.len() != self.about.bits as usize / 8 {
                 self.signature_of(position, signature)?;
             }
-            each(Logged::Added { position, signature })?;
+            each(Logged::Added { position, id, signature })?;
         }
         Ok(())
     }
@@ -383,38 +364,19 @@ impl Store for Sqlite {
         end
     }
 
-    fn apply(
-        &mut self,
-        changes: &[Change<'_>],
-        if_exists: IfExists,
-        time: i64,
-    ) -> Result<Vec<Applied>> {
+    fn apply(&mut self, changes: &[Change<'_>], time: i64) -> Result<()> {
         let mut end = self.writing.expect("changes are made within a transaction");
-        let mut applied = Vec::with_capacity(changes.len());
         for change in changes {
-            let position = end + 1;
-            let done = match change {
-                Change::Put { entry, text }
-                    if self.put(position, entry, text.as_deref(), time)? =>
-                {
-                    Applied { added: Some(position), removed: None }
-                }
-                Change::Put { entry, text } => match if_exists {
-                    IfExists::Skip => Applied::default(),
-                    IfExists::Error => return Err(Error::IdExists { id: entry.id.clone() }),
-                    IfExists::Replace => {
-                        let removed = self.remove(position, &entry.id)?;
-                        self.put(position, entry, text.as_deref(), time)?;
-                        Applied { added: Some(position), removed }
-                    }
-                },
-                Change::Remove(id) => Applied { added: None, removed: self.remove(position, id)? },
-            };
-            end += u64::from(done != Applied::default());
-            applied.push(done);
+            end += 1;
+            if let Some(record) = change.removes() {
+                self.remove(record, end)?;
+            }
+            if let Change::Put { entry, text, .. } = change {
+                self.put(end, entry, text.as_deref(), time)?;
+            }
         }
         self.writing = Some(end);
-        Ok(applied)
+        Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
@@ -451,12 +413,6 @@ impl Store for Sqlite {
         positions.iter().map(|&position| self.one(&query, position as i64, texts)).collect()
     }
 
-    fn by_ids(&mut self, ids: &[&str], texts: bool) -> Result<Vec<Option<Record>>> {
-        let query =
-            format!("SELECT {COLUMNS}, text FROM records WHERE id = ?1 AND removed IS NULL");
-        ids.iter().map(|id| self.one(&query, id, texts)).collect()
-    }
-
     fn each(&mut self, texts: bool, each: &mut dyn FnMut(Record) -> Result<()>) -> Result<()> {
         let query =
             format!("SELECT {COLUMNS}, text FROM records WHERE removed IS NULL ORDER BY position");
@@ -474,11 +430,9 @@ impl Store for Sqlite {
         let count = |query: &str| {
             self.connection.query_row(query, [], |row| row.get::<_, i64>(0)).map_err(self.failed())
         };
-        // The indexes have fewer pages to count than the records.
-        let records =
-            count("SELECT count(*) FROM records INDEXED BY records_id WHERE removed IS NULL")?;
+        let records = count("SELECT count(*) FROM records")?;
         let removed = count("SELECT count(*) FROM records WHERE removed IS NOT NULL")?;
-        Ok(Counts { records: records as u64, removed: removed as u64 })
+        Ok(Counts { records: (records - removed) as u64, removed: removed as u64 })
     }
 
     fn purge(&mut self, up_to: u64) -> Result<u64> {

@@ -37,39 +37,30 @@ pub struct Keeps {
     pub texts: bool,
 }
 
-/// What becomes of an entry whose id is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IfExists {
-    /// It takes the place of what is there.
-    #[default]
-    Replace,
-    /// It is left out.
-    Skip,
-    /// Nothing of its batch is written.
-    Error,
-}
-
-/// A change to be made. In a batch each id occurs once.
+/// A change to be made. Each takes a position of the log.
 #[derive(Debug, Clone)]
 pub enum Change<'a> {
-    /// Add or replace a record.
+    /// Add a record.
     Put {
         /// What is to be kept.
         entry: &'a Entry,
         /// Its text as it is stored.
         text: Option<Vec<u8>>,
+        /// The position of the record that it takes the place of; it may be one of the same batch.
+        replaces: Option<u64>,
     },
-    /// Remove the record of that id.
-    Remove(&'a str),
+    /// Remove the record at a position.
+    Remove(u64),
 }
 
-/// What became of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Applied {
-    /// The position of the new record.
-    pub added: Option<u64>,
-    /// The position of the record that was replaced or removed.
-    pub removed: Option<u64>,
+impl Change<'_> {
+    /// The position of the record that is there no more after it.
+    pub fn removes(&self) -> Option<u64> {
+        match *self {
+            Change::Put { replaces, .. } => replaces,
+            Change::Remove(position) => Some(position),
+        }
+    }
 }
 
 /// Where a log ends.
@@ -88,6 +79,8 @@ pub enum Logged<'a> {
     Added {
         /// Its position.
         position: u64,
+        /// Its id.
+        id: &'a str,
         /// The bytes of its signature.
         signature: &'a [u8],
     },
@@ -120,13 +113,10 @@ pub trait Store: Send + fmt::Debug {
     /// Begins a transaction that writes, and waits for those of others. Nobody else adds to the log until it ends.
     fn begin(&mut self) -> Result<End>;
 
-    /// Makes changes, within a transaction; `time` is when they are made. What becomes of each, in their order.
-    fn apply(
-        &mut self,
-        changes: &[Change<'_>],
-        if_exists: IfExists,
-        time: i64,
-    ) -> Result<Vec<Applied>>;
+    /// Makes changes, within a transaction: the first takes the position after the end of the log, and so on. `time` is when
+    /// they are made. That an id is there once is for whoever calls to know: a database that looks for each would spend
+    /// most of its time on that.
+    fn apply(&mut self, changes: &[Change<'_>], time: i64) -> Result<()>;
 
     /// Ends the transaction; when this returns, its changes are durable.
     fn commit(&mut self) -> Result<()>;
@@ -145,9 +135,6 @@ pub trait Store: Send + fmt::Debug {
 
     /// The records at these positions, removed ones included as long as they are not purged.
     fn records(&mut self, positions: &[u64], texts: bool) -> Result<Vec<Option<Record>>>;
-
-    /// The records with these ids.
-    fn by_ids(&mut self, ids: &[&str], texts: bool) -> Result<Vec<Option<Record>>>;
 
     /// Every record that is there, in the order of the log, all of one moment.
     fn each(&mut self, texts: bool, each: &mut dyn FnMut(Record) -> Result<()>) -> Result<()>;

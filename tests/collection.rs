@@ -1,0 +1,394 @@
+//! Collections against a simple model of them: whatever is done to them, they answer as the model does.
+#![cfg(feature = "collection")]
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use common::Random;
+use lookalike::{
+    Signature, Signatures,
+    collection::{
+        Ask, Asking, By, Collection, Entry, Filter, IfExists, Keeps, Put, Seen, Settings, StoredIn,
+    },
+    index::Promise,
+    search::Question,
+};
+use serde_json::{Value, json};
+
+/// What a collection should have: its records by id, and in which order they came.
+#[derive(Default)]
+struct Model {
+    records: BTreeMap<String, (u64, Entry)>,
+    clock: u64,
+}
+
+impl Model {
+    fn put(&mut self, entry: &Entry, if_exists: IfExists) -> Option<Put> {
+        let there = self.records.contains_key(&entry.id);
+        match (there, if_exists) {
+            (true, IfExists::Skip) => return Some(Put::Skipped),
+            (true, IfExists::Error) => return None,
+            _ => {}
+        }
+        self.clock += 1;
+        self.records.insert(entry.id.clone(), (self.clock, entry.clone()));
+        Some(if there { Put::Replaced } else { Put::Added })
+    }
+
+    fn near(&self, query: &Signature) -> Vec<(u32, u64, &Entry)> {
+        let mut near: Vec<_> = self
+            .records
+            .values()
+            .map(|(clock, entry)| (distance(query, &entry.signature), *clock, entry))
+            .collect();
+        near.sort_by_key(|(distance, clock, _)| (*distance, *clock));
+        near
+    }
+
+    fn seen(&mut self, entry: &Entry, radius: u32) -> Seen {
+        let near =
+            self.near(&entry.signature).first().map(|(distance, _, of)| (*distance, of.id.clone()));
+        match near {
+            Some((distance, id)) if distance <= radius => Seen::Before { id, distance },
+            _ => {
+                self.put(entry, IfExists::Replace);
+                Seen::Added
+            }
+        }
+    }
+}
+
+fn distance(a: &Signature, b: &Signature) -> u32 {
+    a.words().iter().zip(b.words()).map(|(a, b)| (a ^ b).count_ones()).sum()
+}
+
+fn payload(entry: &Entry) -> Value {
+    entry.payload.as_deref().map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+}
+
+/// Entries whose signatures are near each other, now and then; ids come again.
+fn entry(random: &mut Random, bits: u32, ids: usize) -> Entry {
+    let near = random.below(8);
+    let mut words: Vec<u64> =
+        (0..bits / 64).map(|word| [0, !0, 0x5555][near % 3] ^ u64::from(word)).collect();
+    if near > 4 {
+        words.iter_mut().for_each(|word| *word = random.next());
+    }
+    for _ in 0..random.below(6) {
+        let bit = random.below(bits as usize);
+        words[bit / 64] ^= 1 << (bit % 64);
+    }
+    let lang = ["en", "de", "fr"][random.below(3)];
+    let payload = json!({
+        "lang": lang, "year": 2000 + random.below(25), "source": random.below(5),
+    });
+    Entry {
+        margins: Some((0..bits).map(|_| random.next() as u8).collect()),
+        payload: (random.below(10) > 0).then(|| payload.to_string()),
+        text: (random.below(3) > 0).then(|| format!("text {}", random.next())),
+        ..Entry::new(
+            format!("doc/{}", random.below(ids)),
+            Signature::from_words(bits, words).unwrap(),
+        )
+    }
+}
+
+/// A collection and its model, which are to agree.
+struct Pair {
+    folder: PathBuf,
+    collection: Option<Collection>,
+    model: Model,
+    random: Random,
+    bits: u32,
+}
+
+const FILTERS: [&str; 6] = [
+    r#"lang = "en""#,
+    r#"lang in ("de", "fr") and year >= 2010"#,
+    r#"not (year < 2020) or lang starts with "f""#,
+    r#"source != 3"#,
+    r#"id starts with "doc/1""#,
+    r#"lang = "none""#,
+];
+
+impl Pair {
+    fn collection(&self) -> &Collection {
+        self.collection.as_ref().unwrap()
+    }
+
+    fn entries(&mut self, most: usize) -> Vec<Entry> {
+        let (count, ids) = (self.random.below(most + 1), 1 + self.model.records.len() * 2 + most);
+        (0..count).map(|_| entry(&mut self.random, self.bits, ids)).collect()
+    }
+
+    fn put(&mut self, most: usize) {
+        let entries = self.entries(most);
+        let if_exists =
+            [IfExists::Replace, IfExists::Replace, IfExists::Skip][self.random.below(3)];
+        let put = self.collection().put(&entries, if_exists).unwrap();
+        let expected: Vec<Put> =
+            entries.iter().map(|entry| self.model.put(entry, if_exists).unwrap()).collect();
+        assert_eq!(put, expected);
+    }
+
+    /// All or nothing.
+    fn put_or_error(&mut self) {
+        let entries = self.entries(5);
+        let ids: std::collections::BTreeSet<&str> =
+            entries.iter().map(|entry| entry.id.as_str()).collect();
+        let new = ids.len() == entries.len()
+            && ids.iter().all(|id| !self.model.records.contains_key(*id));
+        let put = self.collection().put(&entries, IfExists::Error);
+        assert_eq!(put.is_ok(), new, "{put:?}");
+        if new {
+            entries
+                .iter()
+                .for_each(|entry| assert!(self.model.put(entry, IfExists::Error).is_some()));
+        }
+    }
+
+    fn remove(&mut self, most: usize) {
+        let ids: Vec<String> = self.entries(most).into_iter().map(|entry| entry.id).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let removed = self.collection().remove(&ids).unwrap();
+        let expected: Vec<bool> =
+            ids.iter().map(|id| self.model.records.remove(*id).is_some()).collect();
+        assert_eq!(removed, expected);
+    }
+
+    fn seen_or_add(&mut self) {
+        let entries = self.entries(20);
+        let radius = self.random.below(6) as u32;
+        let seen = self.collection().seen_or_add(&entries, radius).unwrap();
+        let expected: Vec<Seen> =
+            entries.iter().map(|entry| self.model.seen(entry, radius)).collect();
+        assert_eq!(seen, expected);
+    }
+
+    fn reopen(&mut self) {
+        let collection = self.collection.take().unwrap();
+        match self.random.below(2) {
+            0 => collection.close().unwrap(),
+            _ => drop(collection),
+        }
+        let segments = self.folder.join("segments");
+        if self.random.below(3) == 0 {
+            for file in std::fs::read_dir(&segments).unwrap() {
+                std::fs::remove_file(file.unwrap().path()).unwrap();
+            }
+        }
+        self.collection = Some(Collection::open(&self.folder).unwrap());
+    }
+
+    fn step(&mut self) {
+        match self.random.below(20) {
+            0..6 => self.put(30),
+            6 => self.put(3000),
+            7..10 => self.remove(30),
+            10 => self.remove(1000),
+            11..14 => self.seen_or_add(),
+            14 | 15 => self.reopen(),
+            16 => self.put_or_error(),
+            17 => drop(self.collection().compact().unwrap()),
+            18 => self.collection().settle().unwrap(),
+            _ => {
+                let radius = self.random.below(6) as u32;
+                self.collection().reslice(Some(radius)).unwrap();
+            }
+        }
+    }
+
+    /// Searches of every kind agree with the model.
+    fn compare(&mut self) {
+        assert_eq!(self.collection().snapshot().len(), self.model.records.len());
+        let asker = entry(&mut self.random, self.bits, 1 + self.model.records.len() * 2);
+        let query = Signatures::from(asker.signature.clone());
+        let filter: Option<Filter> =
+            (self.random.below(2) == 0).then(|| FILTERS[self.random.below(6)].parse().unwrap());
+        let asking = [Asking { not_id: Some(asker.id.clone()), payload: payload(&asker) }];
+        let fields = ["source".to_owned()];
+        let excluded = self.random.below(3) == 0;
+        let asks = |entry: &Entry| {
+            let value = payload(entry);
+            let same = value.get("source").is_some()
+                && value.get("source") == payload(&asker).get("source");
+            filter.as_ref().is_none_or(|filter| filter.matches(&entry.id, &value))
+                && !(excluded && (entry.id == asker.id || same))
+        };
+        let near = self.model.near(&asker.signature);
+        let near: Vec<_> = near.into_iter().filter(|(_, _, entry)| asks(entry)).collect();
+        let (radius, k) = (self.random.below(24) as u32, self.random.below(12));
+        let slices = self.collection().with_reader(|store| store.slices()).unwrap();
+        let mut questions = vec![
+            (Question::Within(radius), By::Index),
+            (Question::Within(radius), By::Scan),
+            (Question::Within(radius), By::SqlEveryRecord),
+            (Question::First(radius), By::Index),
+            (Question::Nearest(k), By::Index),
+            (Question::Nearest(k), By::Scan),
+        ];
+        if let Some(slices) = slices {
+            questions.push((Question::Within(radius.min(slices - 1)), By::Sql));
+        }
+        for (question, by) in questions {
+            let expected: Vec<_> = match question {
+                Question::Within(radius) => {
+                    near.iter().take_while(|(near, ..)| *near <= radius).collect()
+                }
+                Question::First(radius) => {
+                    near.iter().take(1).filter(|(near, ..)| *near <= radius).collect()
+                }
+                Question::Nearest(k) => near.iter().take(k).collect(),
+            };
+            let ask = Ask {
+                filter: filter.as_ref(),
+                asking: if excluded { &asking } else { &[] },
+                not_same: &fields,
+                by,
+                ..Ask::new(question)
+            };
+            let hits = self.collection().search((&query).into(), &ask).unwrap();
+            assert_eq!(hits.promise, Promise::Exact);
+            let hits: Vec<_> =
+                hits.of[0].iter().map(|hit| (hit.distance, hit.record.id.as_str())).collect();
+            let expected: Vec<_> =
+                expected.iter().map(|(near, _, entry)| (*near, entry.id.as_str())).collect();
+            assert_eq!(hits, expected, "{question:?} {by:?}");
+        }
+    }
+
+    /// Every record is what was put, and nothing else is there.
+    fn compare_records(&self) {
+        let ids: Vec<&str> = self.model.records.keys().map(String::as_str).collect();
+        let records = self.collection().get(&ids, true).unwrap();
+        for (record, (_, entry)) in records.iter().zip(self.model.records.values()) {
+            let record = record.as_ref().unwrap();
+            assert_eq!((&record.id, &record.signature), (&entry.id, &entry.signature));
+            assert_eq!((&record.payload, &record.text), (&entry.payload, &entry.text));
+            assert_eq!(record.margins, entry.margins);
+        }
+        assert_eq!(self.collection().get(&["nobody"], true).unwrap(), [None]);
+        let checked = self.collection().check().unwrap();
+        assert_eq!((checked.problems, checked.records), (vec![], ids.len() as u64));
+    }
+}
+
+fn run(folder: &Path, store: StoredIn, bits: u32, seed: u64, steps: usize) {
+    let keeps = Keeps { margins: true, texts: true };
+    let settings = Settings { keeps, store, ..Settings::of_bits(bits) };
+    let folder = folder.join("collection");
+    let collection = Some(Collection::create(&folder, settings).unwrap());
+    let random = Random::new(seed);
+    let mut pair = Pair { folder, collection, model: Model::default(), random, bits };
+    for _ in 0..steps {
+        pair.step();
+        pair.compare();
+    }
+    pair.compare_records();
+}
+
+#[test]
+fn a_collection_in_sqlite_is_as_its_model() {
+    for (bits, seed) in [(64, 1), (64, 2), (128, 3), (320, 4)] {
+        let place = tempfile::tempdir().unwrap();
+        run(place.path(), StoredIn::Sqlite, bits, seed, 60);
+    }
+}
+
+/// Where PostgreSQL is; a test that needs it is skipped where it is not.
+#[cfg(feature = "postgres")]
+fn postgres(schema: &str) -> Option<StoredIn> {
+    let Ok(url) = std::env::var("LOOKALIKE_POSTGRES") else {
+        eprintln!("skipped: LOOKALIKE_POSTGRES does not say where a server is");
+        return None;
+    };
+    Some(StoredIn::Postgres { url, schema: format!("{schema}_{}", std::process::id()) })
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_collection_in_postgresql_is_as_its_model() {
+    for (bits, seed) in [(64, 1), (128, 2)] {
+        let Some(store) = postgres(&format!("model_{bits}")) else { return };
+        let place = tempfile::tempdir().unwrap();
+        run(place.path(), store, bits, seed, 40);
+    }
+}
+
+fn simple(id: &str, word: u64) -> Entry {
+    Entry::new(id, Signature::from_words(64, vec![word]).unwrap())
+}
+
+/// What is written later does not touch what was.
+#[test]
+fn a_snapshot_stays_as_it_was() {
+    let place = tempfile::tempdir().unwrap();
+    let collection = Collection::create(&place.path().join("c"), Settings::of_bits(64)).unwrap();
+    let entries: Vec<Entry> = (0..5000).map(|i| simple(&i.to_string(), i << 32)).collect();
+    collection.put(&entries, IfExists::Replace).unwrap();
+    let before = collection.snapshot();
+    let query = Signatures::from_words(64, vec![7 << 32]).unwrap();
+    let ask = Ask::new(Question::Within(0));
+    let ids = |snapshot: &_| -> Vec<String> {
+        let hits = collection.search_in(snapshot, (&query).into(), &ask).unwrap();
+        hits.of[0].iter().map(|hit| hit.record.id.clone()).collect()
+    };
+    collection.remove(&["7"]).unwrap();
+    collection.put(&[simple("8", 7 << 32)], IfExists::Replace).unwrap();
+    collection.settle().unwrap();
+    assert_eq!(ids(&before), ["7"]);
+    assert_eq!(ids(&collection.snapshot()), ["8"]);
+}
+
+/// One writes, the others read, in processes of their own or in one.
+#[test]
+fn there_is_one_writer_and_readers_follow() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("c");
+    let writer = Collection::create(&folder, Settings::of_bits(64)).unwrap();
+    let problem = Collection::open(&folder).unwrap_err().to_string();
+    assert!(problem.contains("another process is writing"), "{problem}");
+    let reader = Collection::open_reader(&folder).unwrap();
+    assert!(reader.put(&[simple("a", 1)], IfExists::Replace).is_err());
+    for round in 0..3 {
+        let batch: Vec<Entry> =
+            (0..3000).map(|i| simple(&format!("{round}/{i}"), (round << 20 | i) << 8)).collect();
+        writer.put(&batch, IfExists::Replace).unwrap();
+        writer.remove(&[&format!("{round}/7")]).unwrap();
+        assert!(reader.refresh().unwrap() && !reader.refresh().unwrap());
+        assert_eq!(reader.snapshot().len(), writer.snapshot().len());
+        assert!(reader.get(&[&format!("{round}/8")], false).unwrap()[0].is_some());
+        assert!(reader.get(&[&format!("{round}/7")], false).unwrap()[0].is_none());
+        // What the log no longer has is read again.
+        writer.compact().unwrap();
+    }
+    drop(writer);
+    assert_eq!(Collection::open(&folder).unwrap().snapshot().len(), 3 * 2999);
+}
+
+#[test]
+fn entries_that_cannot_be_kept_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let collection = Collection::create(&place.path().join("c"), Settings::of_bits(64)).unwrap();
+    let wide = Entry::new("a", Signature::from_words(128, vec![1, 2]).unwrap());
+    let array = Entry { payload: Some("[1]".into()), ..simple("a", 1) };
+    let broken = Entry { payload: Some("{".into()), ..simple("a", 1) };
+    for (entry, problem) in [
+        (wide, "128 bits"),
+        (array, "JSON object"),
+        (broken, "JSON object"),
+        (simple("", 1), "no id"),
+    ] {
+        let error =
+            collection.put(&[simple("b", 1), entry], IfExists::Replace).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    assert!(collection.snapshot().is_empty());
+    assert!(Collection::create(&place.path().join("c"), Settings::of_bits(64)).is_err());
+    assert!(Collection::create(&place.path().join("d"), Settings::of_bits(60)).is_err());
+    assert!(Collection::open(&place.path().join("d")).is_err());
+}
