@@ -3,6 +3,8 @@
 //! The truth is in a [`Store`], a database: what it has committed survives every crash. Everything else is derived from it.
 
 mod kept;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
 mod slices;
 mod sqlite;

@@ -217,3 +217,6 @@ pub(super) fn known_version(version: i64, newest: usize) -> Result<usize, String
         _ => Err(format!("has version {version}; this program reads up to version {newest}")),
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;
