@@ -48,16 +48,19 @@ const MIGRATIONS: [&str; 1] = ["
     );
     -- Texts are compressed already.
     ALTER TABLE records ALTER COLUMN text SET STORAGE EXTERNAL;
-    -- An id may be longer than an entry of a B-tree, its digest is not.
+    -- An id may be longer than an entry of a B-tree, its digest is not. Two ids with one digest are made by intent only, and
+    -- the second is refused.
     CREATE UNIQUE INDEX records_id ON records ((md5(id)::uuid)) WHERE removed IS NULL;
     CREATE INDEX records_removed ON records (removed) WHERE removed IS NOT NULL;
 "];
 
 const COLUMNS: &str = "records.position, records.id, signature, margins, payload, time, checksum";
 
-/// The rows of ids (`$1`), as the index of ids finds them.
-const BY_IDS: &str = "unnest($1) WITH ORDINALITY AS asked (id, place) JOIN records \
-    ON md5(records.id)::uuid = md5(asked.id)::uuid AND records.id = asked.id AND records.removed IS NULL";
+/// The rows of ids (`$1`). Each is looked up in the index of ids: as a plain join, the planner would rather make digests of
+/// all records, as long as it has no statistics of them.
+const BY_IDS: &str = "unnest($1) WITH ORDINALITY AS asked (id, place) CROSS JOIN LATERAL (\
+    SELECT * FROM records WHERE md5(records.id)::uuid = md5(asked.id)::uuid AND records.id = asked.id \
+    AND removed IS NULL LIMIT 1) AS records";
 
 /// The rows at positions (`$1`).
 const BY_POSITIONS: &str =
@@ -403,6 +406,9 @@ impl Postgres {
 
     /// Runs `work` while nobody else makes slices.
     fn with_slices_locked(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if self.in_transaction {
+            return Err(self.refused("slices are not made within a transaction"));
+        }
         // Not a lock to wait for: making indexes waits for all who wait.
         let lock = "SELECT pg_try_advisory_lock($1, 'records'::regclass::oid::int)";
         let rows = self.rows(lock, &[(&APPLICATION, Type::INT4)])?;
@@ -422,11 +428,10 @@ impl Postgres {
         let query = "SELECT indexname::text FROM pg_indexes WHERE schemaname = $1 AND tablename = 'records'";
         let schema = self.source.address.schema().to_owned();
         let rows = self.rows(query, &[(&schema, Type::TEXT)])?;
-        let kept = kept.map(|count| format!("slice_{count}_"));
         for row in rows {
             let name: &str = row.try_get(0).map_err(self.failed())?;
-            let is_kept = kept.as_ref().is_some_and(|kept| name.starts_with(kept));
-            if name.starts_with("slice_") && !is_kept {
+            let slices = slices_of(name);
+            if slices.is_some() && slices != kept {
                 self.execute(&format!("DROP INDEX CONCURRENTLY IF EXISTS {name}"))?;
             }
         }
@@ -436,9 +441,9 @@ impl Postgres {
     /// Makes the indexes of so many slices.
     fn make_slices(&mut self, count: u32) -> Result<()> {
         for (slice, bytes) in slices(self.about.bits, count).enumerate() {
-            let cut = cut("signature", &bytes);
+            let (name, cut) = (slice_name(count, slice), cut("signature", &bytes));
             self.execute(&format!(
-                "CREATE INDEX CONCURRENTLY slice_{count}_{slice} ON records (({cut})) WHERE removed IS NULL"
+                "CREATE INDEX CONCURRENTLY {name} ON records (({cut})) WHERE removed IS NULL"
             ))?;
         }
         // How many values a slice has is known to the planner only after this.
@@ -487,8 +492,9 @@ impl Store for Postgres {
     }
 
     fn commit(&mut self) -> Result<()> {
+        let Some(end) = self.writing else { return Err(self.refused("there is no transaction")) };
         // A transaction in which something failed is refused here: its COMMIT would roll it back and succeed.
-        let committed = self.set_number("end", self.writing).and_then(|()| self.execute("COMMIT"));
+        let committed = self.set_number("end", Some(end)).and_then(|()| self.execute("COMMIT"));
         match committed {
             Ok(()) => (self.in_transaction, self.writing) = (false, None),
             Err(_) => self.roll_back(),
@@ -759,6 +765,18 @@ fn near() -> &'static str {
 /// Some bytes of a bit string, in SQL.
 fn cut(of: &str, bytes: &Range<u32>) -> String {
     format!("substring({of} FROM {} FOR {})", bytes.start * 8 + 1, bytes.len() * 8)
+}
+
+/// The name of the index of one of so many slices: an index of an unfinished number of them is known by it.
+fn slice_name(count: u32, slice: usize) -> String {
+    format!("slice_{count}_{slice}")
+}
+
+/// How many slices the one is of whose index has this name, if it is one of ours.
+fn slices_of(name: &str) -> Option<u32> {
+    let (count, slice) = name.strip_prefix("slice_")?.split_once('_')?;
+    let (count, slice) = (count.parse().ok()?, slice.parse().ok()?);
+    (slice_name(count, slice) == name).then_some(count)
 }
 
 /// Whether the schema of a connection has the tables of a collection.

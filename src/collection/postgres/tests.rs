@@ -1,5 +1,7 @@
 //! What only PostgreSQL has to answer for; `store/tests.rs` has what all stores do.
 
+#![allow(clippy::single_range_in_vec_init, reason = "one range of positions is what is meant")]
+
 use std::error::Error as _;
 
 use super::*;
@@ -41,6 +43,13 @@ fn said(error: &Error) -> String {
     format!("{error}: {cause}")
 }
 
+/// How PostgreSQL would answer a query.
+fn plan(store: &mut Postgres, query: &str, parameters: &[Parameter<'_>]) -> String {
+    let rows = store.rows(&format!("EXPLAIN {query}"), parameters).unwrap();
+    let lines: Vec<&str> = rows.iter().map(|row| row.try_get(0).unwrap()).collect();
+    lines.join("\n")
+}
+
 /// Ends the connection of a store, as a server does that is restarted.
 fn disconnect(home: &Home, store: &mut Postgres) {
     let process: i32 = store.rows("SELECT pg_backend_pid()", &[]).unwrap()[0].try_get(0).unwrap();
@@ -69,10 +78,7 @@ fn slices_are_found_by_their_indexes() {
         store.reslice(Some(4)).unwrap();
         let bytes = entries[5].signature.to_bytes();
         let parameters: [Parameter<'_>; 2] = [(&Bits(&bytes), Type::BIT), (&3_i64, Type::INT8)];
-        let explain = format!("EXPLAIN {}", by_slices(64, 4));
-        let rows = store.rows(&explain, &parameters).unwrap();
-        let plan: Vec<&str> = rows.iter().map(|row| row.try_get(0).unwrap()).collect();
-        let plan = plan.join("\n");
+        let plan = plan(&mut store, &by_slices(64, 4), &parameters);
         assert!((0..4).all(|slice| plan.contains(&format!("slice_4_{slice}"))), "{plan}");
         assert!(!plan.contains("Seq Scan"), "{plan}");
         let found = store.within(&entries[5].signature, 3, BySql::Slices(4)).unwrap();
@@ -81,22 +87,35 @@ fn slices_are_found_by_their_indexes() {
 }
 
 #[test]
+fn ids_are_found_by_their_index_without_statistics() {
+    with_collection(64, |_, mut store| {
+        let entries = random_entries(30_000, 64);
+        put_all(&mut store, &entries);
+        let ids: Vec<&str> = entries.iter().take(10_000).map(|entry| entry.id.as_str()).collect();
+        let query = format!("SELECT place, records.position FROM {BY_IDS}");
+        let plan = plan(&mut store, &query, &[(&ids, Type::TEXT_ARRAY)]);
+        assert!(plan.contains("Index Scan using records_id"), "{plan}");
+    });
+}
+
+#[test]
 fn slices_that_were_left_behind_are_dropped() {
     with_collection(64, |home, mut store| {
         store.reslice(Some(2)).unwrap();
+        home.meddle("CREATE INDEX slice_mine ON records (time)");
         home.meddle("CREATE INDEX slice_7_0 ON records ((substring(signature FROM 1 FOR 8)))");
         home.meddle(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'slice_7_0'::regclass",
         );
         let named = "SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
             WHERE indrelid = 'records'::regclass AND relname LIKE 'slice%'";
-        assert_eq!(store.count(named).unwrap(), 3);
+        assert_eq!(store.count(named).unwrap(), 4);
         store.reslice(Some(2)).unwrap();
-        assert_eq!(store.count(named).unwrap(), 2);
+        assert_eq!(store.count(named).unwrap(), 3);
         store.reslice(Some(7)).unwrap();
-        assert_eq!(store.count(named).unwrap(), 7);
+        assert_eq!(store.count(named).unwrap(), 8);
         store.reslice(None).unwrap();
-        assert_eq!(store.count(named).unwrap(), 0);
+        assert_eq!(store.count(named).unwrap(), 1);
     });
 }
 
@@ -153,7 +172,10 @@ fn transactions_are_not_nested() {
     with_collection(64, |_, mut store| {
         store.begin().unwrap();
         assert!(store.begin().is_err() && store.purge(0).is_err());
+        assert!(store.reslice(Some(2)).is_err());
         store.commit().unwrap();
+        assert!(store.commit().is_err());
+        assert_eq!(store.begin().unwrap(), End::default());
     });
 }
 
@@ -192,40 +214,5 @@ fn backups_are_made_by_pg_dump() {
     with_collection(64, |_, mut store| {
         let error = store.backup(Path::new("copy")).unwrap_err();
         assert!(said(&error).contains("pg_dump --schema"), "{}", said(&error));
-    });
-}
-
-#[test]
-#[ignore = "a measurement"]
-fn rate() {
-    with_collection(64, |_, mut store| {
-        let entries = random_entries(1_000_000, 64);
-        for (at, part) in entries.chunks(100_000).enumerate() {
-            let start = std::time::Instant::now();
-            put_all(&mut store, part);
-            eprintln!("{at}: {:.0} a second", part.len() as f64 / start.elapsed().as_secs_f64());
-        }
-        let start = std::time::Instant::now();
-        put_all(&mut store, &entries[..100_000]);
-        eprintln!("replaced: {:.0} a second", 1e5 / start.elapsed().as_secs_f64());
-        let start = std::time::Instant::now();
-        store.read(&[0..u64::MAX], 0, &mut |_| Ok(())).unwrap();
-        eprintln!("read: {:.0} a second", 1e6 / start.elapsed().as_secs_f64());
-        let start = std::time::Instant::now();
-        store.reslice(Some(4)).unwrap();
-        eprintln!("reslice: {:?}", start.elapsed());
-        for how in [BySql::Slices(4), BySql::EveryRecord] {
-            let start = std::time::Instant::now();
-            for entry in entries.iter().step_by(100_000) {
-                store.within(&entry.signature, 3, how).unwrap();
-            }
-            eprintln!("within {how:?}: {:?}", start.elapsed() / 10);
-        }
-        let ids: Vec<&str> = entries.iter().step_by(100_000).map(|e| e.id.as_str()).collect();
-        let start = std::time::Instant::now();
-        for _ in 0..100 {
-            store.by_ids(&ids, true).unwrap();
-        }
-        eprintln!("by_ids of 10: {:?}", start.elapsed() / 100);
     });
 }

@@ -1,5 +1,7 @@
 //! One suite for every store: the same questions have the same answers.
 
+#![allow(clippy::single_range_in_vec_init, reason = "one range of positions is what is meant")]
+
 use super::*;
 #[cfg(feature = "postgres")]
 use crate::collection::postgres::Postgres;
