@@ -176,6 +176,17 @@ pub enum Error {
         problem: String,
     },
 
+    /// A record of a collection that something has happened to.
+    #[error("{store}: the record at position {position} {problem}")]
+    DamagedRecord {
+        /// The file or the address of the database.
+        store: String,
+        /// The position of the record.
+        position: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+
     /// A database that refuses.
     #[error("{store}")]
     Store {

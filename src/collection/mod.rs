@@ -32,6 +32,8 @@ mod load;
 mod merge;
 mod part;
 mod place;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
 mod search;
 mod seen;

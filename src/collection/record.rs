@@ -3,7 +3,8 @@
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::{Result, Signature};
+use super::Keeps;
+use crate::{Error, Result, Signature, signature::bytes_of_words};
 
 /// A document as it comes into a collection: signed, and with what is to be kept of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +78,21 @@ pub(super) struct Columns<'a> {
     pub(super) time: i64,
 }
 
-impl Columns<'_> {
+impl<'a> Columns<'a> {
+    /// The columns of an entry, as far as they are kept. `bytes` is room for the signature.
+    pub(super) fn of(
+        entry: &'a Entry,
+        position: u64,
+        time: i64,
+        keeps: Keeps,
+        bytes: &'a mut SignatureBytes,
+    ) -> Self {
+        let signature = bytes_of(&entry.signature, bytes);
+        let margins = entry.margins.as_deref().filter(|_| keeps.margins);
+        let payload = entry.payload.as_deref();
+        Columns { position, id: &entry.id, signature, margins, payload, time }
+    }
+
     /// XXH3-64 of the columns: databases notice a page that cannot be, not a byte that is another.
     pub(super) fn checksum(&self) -> i64 {
         let mut hash = Xxh3Default::new();
@@ -94,6 +109,61 @@ impl Columns<'_> {
     }
 }
 
+/// Room for the bytes of the widest signature.
+pub(super) type SignatureBytes = [u8; 512];
+
+/// The bytes of a signature.
+fn bytes_of<'a>(signature: &Signature, buffer: &'a mut SignatureBytes) -> &'a [u8] {
+    let bytes = signature.bits() as usize / 8;
+    let all = bytes_of_words(signature.bits(), signature.words());
+    buffer.iter_mut().zip(all).for_each(|(to, byte)| *to = byte);
+    &buffer[..bytes]
+}
+
+/// What records are checked for when they come out of a store.
+#[derive(Debug, Clone)]
+pub(super) struct Checks {
+    /// The file or the address of the database, for errors.
+    pub(super) store: String,
+    /// The width of the signatures.
+    pub(super) bits: u32,
+}
+
+impl Checks {
+    /// Are these columns as they were written?
+    pub(super) fn columns(&self, columns: &Columns<'_>, checksum: i64) -> Result<()> {
+        if checksum != columns.checksum() {
+            return Err(
+                self.damaged(columns.position, "does not match its checksum: it is damaged")
+            );
+        }
+        if columns.signature.len() != self.bits as usize / 8 {
+            let problem = format!("has no signature of {} bits", self.bits);
+            return Err(self.damaged(columns.position, problem));
+        }
+        Ok(())
+    }
+
+    /// The record of columns that were checked, with its text as it is stored.
+    pub(super) fn record(&self, columns: &Columns<'_>, text: Option<&[u8]>) -> Result<Record> {
+        let text = text.map(unpack).transpose();
+        Ok(Record {
+            position: columns.position,
+            id: columns.id.to_owned(),
+            signature: Signature::from_bytes(columns.signature)?,
+            margins: columns.margins.map(<[u8]>::to_vec),
+            payload: columns.payload.map(str::to_owned),
+            text: text.map_err(|problem| self.damaged(columns.position, problem))?,
+            time: columns.time,
+        })
+    }
+
+    /// Something has happened to a record.
+    pub(super) fn damaged(&self, position: u64, problem: impl Into<String>) -> Error {
+        Error::DamagedRecord { store: self.store.clone(), position, problem: problem.into() }
+    }
+}
+
 /// A text as it is stored: a Zstandard frame with a checksum.
 pub(super) fn pack(text: &str) -> std::io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), TEXT_LEVEL)?;
@@ -107,8 +177,9 @@ const TEXT_LEVEL: i32 = 3;
 
 /// A text from how it is stored, or what is wrong with it.
 pub(super) fn unpack(bytes: &[u8]) -> Result<String, String> {
-    let text = zstd::decode_all(bytes).map_err(|error| format!("its text: {error}"))?;
-    String::from_utf8(text).map_err(|_| "its text is not UTF-8".to_owned())
+    let text =
+        zstd::decode_all(bytes).map_err(|error| format!("has a text that is damaged: {error}"))?;
+    String::from_utf8(text).map_err(|_| "has a text that is not UTF-8".to_owned())
 }
 
 #[cfg(test)]

@@ -9,16 +9,16 @@ use std::{
 
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, backup::Backup,
-    functions::FunctionFlags, params, types::ValueRef,
+    functions::FunctionFlags, params,
 };
 
 use super::{
     Entry, Record,
-    record::{Columns, unpack},
+    record::{Checks, Columns},
     slices::{check_radius, slices},
-    store::{About, BySql, Change, Counts, End, Logged, Store},
+    store::{About, BySql, Change, Counts, End, Logged, Store, known_version},
 };
-use crate::{Error, Result, Signature, signature::bytes_of_words};
+use crate::{Error, Result, Signature};
 
 /// The tables as each version has them more than the one before: version 1, version 2, ...
 const MIGRATIONS: [&str; 1] = ["
@@ -57,6 +57,7 @@ pub(super) struct Sqlite {
     connection: Connection,
     path: PathBuf,
     about: About,
+    checks: Checks,
     /// Where the log ends, within a transaction that writes.
     writing: Option<u64>,
 }
@@ -78,14 +79,13 @@ impl Sqlite {
             connection.pragma_update(None, "journal_mode", "wal")?;
             connection.execute_batch("BEGIN IMMEDIATE")?;
             migrate(&connection, 0)?;
-            let value = serde_json::to_string(about).expect("plain data becomes JSON");
             let insert =
                 "INSERT INTO about VALUES ('collection', ?1), ('end', '0'), ('purged', '0')";
-            connection.execute(insert, [value])?;
+            connection.execute(insert, [about.to_json()])?;
             connection.execute_batch("COMMIT")
         };
         create().map_err(failed)?;
-        Ok(Sqlite { connection, path: path.to_owned(), about: about.clone(), writing: None })
+        Ok(Sqlite::with(connection, path, about.clone()))
     }
 
     /// Opens a file to read and write it; one of an older version is brought up to date.
@@ -121,10 +121,13 @@ impl Sqlite {
             connection.query_row(query, [], |row| row.get::<_, String>(0))
         };
         let about = read().map_err(|error| failure(path, error))?;
-        let about = serde_json::from_str(&about).map_err(|error| {
-            Error::damaged(path, format!("says of itself what cannot be read: {error}"))
-        })?;
-        Ok(Sqlite { connection, path: path.to_owned(), about, writing: None })
+        let about = About::from_json(&about).map_err(|problem| Error::damaged(path, problem))?;
+        Ok(Sqlite::with(connection, path, about))
+    }
+
+    fn with(connection: Connection, path: &Path, about: About) -> Self {
+        let checks = Checks { store: path.display().to_string(), bits: about.bits };
+        Sqlite { connection, path: path.to_owned(), about, checks, writing: None }
     }
 
     fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + '_ {
@@ -144,7 +147,7 @@ impl Sqlite {
         value
             .map(|value| value.parse())
             .transpose()
-            .map_err(|_| self.damaged(&format!("`{name}`"), "is not a number"))
+            .map_err(|_| Error::damaged(&self.path, format!("`{name}` is not a number")))
     }
 
     fn set_number(&self, name: &str, value: Option<u64>) -> rusqlite::Result<()> {
@@ -156,10 +159,6 @@ impl Sqlite {
             None => self.connection.execute("DELETE FROM about WHERE name = ?1", [name])?,
         };
         Ok(())
-    }
-
-    fn damaged(&self, what: &str, problem: &str) -> Error {
-        Error::damaged(&self.path, format!("{what} {problem}"))
     }
 
     /// Runs `work` at one moment of the file: in the transaction that there is, or in one of its own.
@@ -205,19 +204,23 @@ impl Sqlite {
     }
 
     fn put(&self, position: u64, entry: &Entry, text: Option<&[u8]>, time: i64) -> Result<()> {
+        self.about.check_width(&entry.signature)?;
         let mut bytes = [0; 512];
-        let signature = bytes_of(&entry.signature, &mut bytes);
-        let margins = entry.margins.as_deref().filter(|_| self.about.keeps.margins);
-        let payload = entry.payload.as_deref();
-        let columns = Columns { position, id: &entry.id, signature, margins, payload, time };
+        let columns = Columns::of(entry, position, time, self.about.keeps, &mut bytes);
         let insert = || {
             let mut insert = self.connection.prepare_cached(
                 "INSERT INTO records (position, id, signature, margins, payload, text, time, checksum) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?;
-            let (position, checksum) = (position as i64, columns.checksum());
             insert.execute(params![
-                position, entry.id, signature, margins, payload, text, time, checksum
+                position as i64,
+                columns.id,
+                columns.signature,
+                columns.margins,
+                columns.payload,
+                text,
+                time,
+                columns.checksum()
             ])
         };
         insert().map(drop).map_err(self.failed())
@@ -230,14 +233,13 @@ impl Sqlite {
             self.connection.prepare_cached(query)?.execute(params![since as i64, record as i64])
         };
         match remove().map_err(self.failed())? {
-            0 => Err(self.damaged(&record_at(record), "is to be removed, but is not there")),
+            0 => Err(self.checks.damaged(record, "is to be removed, but is not there")),
             _ => Ok(()),
         }
     }
 
     fn record_of(&self, row: &Row<'_>, texts: bool) -> Result<Record> {
         let columns = self.columns_of(row)?;
-        let signature = self.signature_of(columns.position, columns.signature)?;
         let text = match texts {
             true => row
                 .get_ref("text")
@@ -246,19 +248,7 @@ impl Sqlite {
                 .map_err(|_| self.not_of_its_type(columns.position))?,
             false => None,
         };
-        let text = text
-            .map(unpack)
-            .transpose()
-            .map_err(|problem| self.damaged(&record_at(columns.position), &problem))?;
-        Ok(Record {
-            position: columns.position,
-            id: columns.id.to_owned(),
-            signature,
-            margins: columns.margins.map(<[u8]>::to_vec),
-            payload: columns.payload.map(str::to_owned),
-            text,
-            time: columns.time,
-        })
+        self.checks.record(&columns, text)
     }
 
     /// The columns of a row of [`COLUMNS`], if their checksum is right.
@@ -274,25 +264,13 @@ impl Sqlite {
             payload: column(4)?.as_str_or_null().map_err(wrong)?,
             time: column(5)?.as_i64().map_err(wrong)?,
         };
-        match column(6)? {
-            ValueRef::Integer(checksum) if checksum == columns.checksum() => Ok(columns),
-            _ => Err(self
-                .damaged(&record_at(position), "does not match its checksum: the file is damaged")),
-        }
+        let checksum = column(6)?.as_i64().map_err(wrong)?;
+        self.checks.columns(&columns, checksum)?;
+        Ok(columns)
     }
 
     fn not_of_its_type(&self, position: u64) -> Error {
-        self.damaged(&record_at(position), "has a column of another type: the file is damaged")
-    }
-
-    fn signature_of(&self, position: u64, bytes: &[u8]) -> Result<Signature> {
-        match Signature::from_bytes(bytes) {
-            Ok(signature) if signature.bits() == self.about.bits => Ok(signature),
-            _ => Err(self.damaged(
-                &record_at(position),
-                &format!("has no signature of {} bits", self.about.bits),
-            )),
-        }
+        self.checks.damaged(position, "has a column of another type: it is damaged")
     }
 
     /// The one record that a query finds.
@@ -318,9 +296,6 @@ impl Sqlite {
         let mut rows = query.query(bounds).map_err(self.failed())?;
         while let Some(row) = rows.next().map_err(self.failed())? {
             let Columns { position, id, signature, .. } = self.columns_of(row)?;
-            if signature.len() != self.about.bits as usize / 8 {
-                self.signature_of(position, signature)?;
-            }
             each(Logged::Added { position, id, signature })?;
         }
         Ok(())
@@ -470,6 +445,7 @@ impl Store for Sqlite {
     }
 
     fn within(&mut self, query: &Signature, radius: u32, how: BySql) -> Result<Vec<(u64, u32)>> {
+        self.about.check_width(query)?;
         let sql = match how {
             BySql::Slices(count) => {
                 check_radius(count, radius)?;
@@ -556,18 +532,6 @@ fn cut(of: &str, bytes: &Range<u32>) -> String {
     format!("substr({of}, {}, {})", bytes.start + 1, bytes.len())
 }
 
-fn record_at(position: u64) -> String {
-    format!("the record at position {position}")
-}
-
-/// The bytes of a signature, in a buffer for the widest.
-fn bytes_of<'a>(signature: &Signature, buffer: &'a mut [u8; 512]) -> &'a [u8] {
-    let bytes = signature.bits() as usize / 8;
-    let all = bytes_of_words(signature.bits(), signature.words());
-    buffer.iter_mut().zip(all).for_each(|(to, byte)| *to = byte);
-    &buffer[..bytes]
-}
-
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let connect = || {
         let connection =
@@ -601,19 +565,10 @@ fn version(connection: &Connection, path: &Path) -> Result<usize> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let read = || Ok((number("application_id")?, number("user_version")?));
     let (application, version) = read().map_err(|error| failure(path, error))?;
-    match usize::try_from(version) {
-        _ if application != APPLICATION => {
-            Err(Error::format(path, "is no collection of lookalike"))
-        }
-        Ok(version) if (1..=MIGRATIONS.len()).contains(&version) => Ok(version),
-        _ => {
-            let problem = format!(
-                "has version {version}; this program reads up to version {}",
-                MIGRATIONS.len()
-            );
-            Err(Error::format(path, problem))
-        }
+    if application != APPLICATION {
+        return Err(Error::format(path, "is no collection of lookalike"));
     }
+    known_version(version, MIGRATIONS.len()).map_err(|problem| Error::format(path, problem))
 }
 
 /// Brings the tables from a version to the newest.

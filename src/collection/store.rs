@@ -9,7 +9,7 @@ use std::{fmt, ops::Range, path::Path};
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, Record};
-use crate::{Recipe, Result, Signature};
+use crate::{Error, Recipe, Result, Signature};
 
 /// What a collection says about itself, said when it is created.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,27 @@ pub struct About {
     pub index: super::Kept,
     /// When it was created, in milliseconds since 1970.
     pub created: i64,
+}
+
+impl About {
+    /// As a store keeps it.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("plain data becomes JSON")
+    }
+
+    /// From what a store keeps, or what is wrong with that.
+    pub(super) fn from_json(json: &str) -> Result<Self, String> {
+        serde_json::from_str(json)
+            .map_err(|error| format!("says of itself what cannot be read: {error}"))
+    }
+
+    /// A signature of another width is refused.
+    pub(super) fn check_width(&self, signature: &Signature) -> Result<()> {
+        match signature.bits() == self.bits {
+            true => Ok(()),
+            false => Err(Error::WidthMismatch { stored: self.bits, given: signature.bits() }),
+        }
+    }
 }
 
 /// What is kept of documents beside signature and payload.
@@ -173,3 +194,14 @@ pub enum BySql {
     /// The distance to every record.
     EveryRecord,
 }
+
+/// The version of a store's tables, if this program knows it, or what is wrong with it.
+pub(super) fn known_version(version: i64, newest: usize) -> Result<usize, String> {
+    match usize::try_from(version) {
+        Ok(version) if (1..=newest).contains(&version) => Ok(version),
+        _ => Err(format!("has version {version}; this program reads up to version {newest}")),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;
