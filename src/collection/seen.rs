@@ -1,13 +1,15 @@
 //! The crawler's question: is there a lookalike? If not, add it. Answered as one step: of two lookalikes that come at the same
 //! time, one is seen.
 
+use std::collections::HashSet;
+
 use super::{
     Applied, Collection, Entry, IfExists, apply,
     snapshot::{Found, How},
 };
 use crate::{
     Result, Signatures,
-    index::{Answers, Build, Index, Method, Tables},
+    index::{Answers, Build, Index, Method, Neighbor, Tables},
 };
 
 /// What became of an entry that was to be added unless it was seen.
@@ -51,21 +53,15 @@ impl Collection {
         let mut queries = Signatures::new(self.about.bits)?;
         entries.iter().try_for_each(|entry| queries.push(&entry.signature))?;
         let snapshot = self.snapshot();
-        let (found, _) = snapshot.within((&queries).into(), radius, How::Index(None), None)?;
-        let stored = |found: &Vec<Found>| found.first().map(|found| Near::Stored(*found));
-        let mut near: Vec<Option<Near>> = found.iter().map(stored).collect();
-        // Those that are new may be alike.
-        let new: Vec<usize> = (0..near.len()).filter(|&at| near[at].is_none()).collect();
-        let mut rows = Signatures::new(self.about.bits)?;
-        new.iter().try_for_each(|&at| rows.push_row_of(&queries, at))?;
-        let alike = alike(&rows, radius)?;
-        for (row, &at) in new.iter().enumerate() {
-            let earlier = alike.of(row).iter().filter(|near| (near.row as usize) < row);
-            let mut added = earlier.filter(|earlier| near[new[earlier.row as usize]].is_none());
-            let first =
-                added.next().map(|first| Near::Entry(new[first.row as usize], first.distance));
-            near[at] = first;
+        let mut near = Vec::with_capacity(entries.len());
+        let all: Vec<usize> = (0..entries.len()).collect();
+        for block in all.chunks(BLOCK) {
+            let block = rows_of(&queries, block)?;
+            let (found, _) = snapshot.within((&block).into(), radius, How::Index(None), None)?;
+            let stored = |found: &Vec<Found>| found.first().map(|found| Near::Stored(*found));
+            near.extend(found.iter().map(stored));
         }
+        look_into_batch(&queries, radius, &mut near)?;
         Ok(near)
     }
 
@@ -102,10 +98,35 @@ enum Near {
     Entry(usize, u32),
 }
 
-/// Which rows of a batch are within the radius of each other.
-fn alike(rows: &Signatures, radius: u32) -> Result<Answers> {
-    let mut found = Answers::new();
+/// So many entries are asked for at a time: a page may have very many copies, and all of them are near each.
+const BLOCK: usize = 1024;
+
+/// Entries that are new may be alike: finds the nearest one before each that is added.
+fn look_into_batch(queries: &Signatures, radius: u32, near: &mut [Option<Near>]) -> Result<()> {
+    let new: Vec<usize> = (0..near.len()).filter(|&at| near[at].is_none()).collect();
+    // Of copies only the first can be added, so the others need not be found.
+    let mut seen = HashSet::with_capacity(new.len());
+    let firsts: Vec<usize> =
+        new.iter().copied().filter(|&at| seen.insert(queries.row(at))).collect();
+    let rows = rows_of(queries, &firsts)?;
     let method = Method::usual(rows.bits(), rows.len());
-    Tables::build(rows, method, Build::default())?.within(rows.into(), radius, &mut found)?;
-    Ok(found)
+    let tables = Tables::build(&rows, method, Build::default())?;
+    let mut found = Answers::new();
+    for block in new.chunks(BLOCK) {
+        tables.within((&rows_of(queries, block)?).into(), radius, &mut found)?;
+        for (&at, alike) in block.iter().zip(found.iter()) {
+            let entry = |alike: &Neighbor| (firsts[alike.row as usize], alike.distance);
+            let mut earlier = alike.iter().map(entry).filter(|(entry, _)| *entry < at);
+            let added = earlier.find(|(entry, _)| near[*entry].is_none());
+            near[at] = added.map(|(entry, distance)| Near::Entry(entry, distance));
+        }
+    }
+    Ok(())
+}
+
+/// Some rows of a matrix.
+fn rows_of(signatures: &Signatures, rows: &[usize]) -> Result<Signatures> {
+    let mut some = Signatures::new(signatures.bits())?;
+    rows.iter().try_for_each(|&row| some.push_row_of(signatures, row))?;
+    Ok(some)
 }
