@@ -175,14 +175,24 @@ fn stopped(collection: &Path, in_it: &str) -> String {
 }
 
 /// Has a user who interrupts told what is in. Nothing has to be put in order: a batch is in or not.
+#[cfg(unix)]
 fn say_when_interrupted(batches: &Batches<'_>, collection: &Path) {
-    let (durable, collection) = (batches.durable_counter(), collection.to_owned());
-    let interrupted = move || {
-        let durable = counted(durable.load(std::sync::atomic::Ordering::Relaxed), "document");
-        tell(format!("\n{}", stopped(&collection, &format!("at least {durable}"))));
-        // What shells say of a program that was interrupted.
-        std::process::exit(130);
-    };
+    use std::{process, sync::atomic::Ordering, thread};
+
+    use signal_hook::{consts::SIGINT, iterator::Signals};
+
     // Without it, an interrupted program ends as others do: at once.
-    let _ = ctrlc::set_handler(interrupted);
+    let Ok(mut signals) = Signals::new([SIGINT]) else { return };
+    let (durable, collection) = (batches.durable_counter(), collection.to_owned());
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            let durable = counted(durable.load(Ordering::Relaxed), "document");
+            tell(format!("\n{}", stopped(&collection, &format!("at least {durable}"))));
+            // What shells say of a program that was interrupted.
+            process::exit(130);
+        }
+    });
 }
+
+#[cfg(not(unix))]
+fn say_when_interrupted(_: &Batches<'_>, _: &Path) {}
