@@ -13,7 +13,7 @@ use lookalike::{
 };
 use serde_json::json;
 
-use self::batches::{Batches, How};
+use self::batches::{Batches, Durable, How};
 use super::{Global, Outcome, sign::Unsigned};
 use crate::{
     collection,
@@ -90,13 +90,15 @@ struct Read {
 impl Add {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         let signatures = self.are_signatures()?;
+        let durable = Durable::default();
+        say_when_interrupted(&durable, &self.collection);
         let collection = collection::open(&self.collection, global)?;
         let how = match self.unless_seen {
             Some(radius) => How::UnlessSeen(radius),
             None => How::Put(self.if_exists.into()),
         };
-        let mut batches = Batches::new(&collection, how, self.batch as usize, global.json());
-        say_when_interrupted(&batches, &self.collection);
+        let most = self.batch as usize;
+        let mut batches = Batches::new(&collection, how, most, durable.clone(), global.json());
         let added = match signatures {
             true => signatures::add(&self.input.inputs, &mut batches, global),
             false => documents::add(&self.input, &mut batches, global),
@@ -104,7 +106,7 @@ impl Add {
         let (read, outcome) = match added {
             Ok(added) => added,
             Err(error) => {
-                tell(stopped(&self.collection, &counted(batches.durable(), "document")));
+                tell(stopped(&self.collection, &counted(durable.count(), "document")));
                 return Err(error);
             }
         };
@@ -176,17 +178,17 @@ fn stopped(collection: &Path, in_it: &str) -> String {
 
 /// Has a user who interrupts told what is in. Nothing has to be put in order: a batch is in or not.
 #[cfg(unix)]
-fn say_when_interrupted(batches: &Batches<'_>, collection: &Path) {
-    use std::{process, sync::atomic::Ordering, thread};
+fn say_when_interrupted(durable: &Durable, collection: &Path) {
+    use std::{process, thread};
 
     use signal_hook::{consts::SIGINT, iterator::Signals};
 
     // Without it, an interrupted program ends as others do: at once.
     let Ok(mut signals) = Signals::new([SIGINT]) else { return };
-    let (durable, collection) = (batches.durable_counter(), collection.to_owned());
+    let (durable, collection) = (durable.clone(), collection.to_owned());
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            let durable = counted(durable.load(Ordering::Relaxed), "document");
+            let durable = counted(durable.count(), "document");
             tell(format!("\n{}", stopped(&collection, &format!("at least {durable}"))));
             // What shells say of a program that was interrupted.
             process::exit(130);
@@ -195,4 +197,4 @@ fn say_when_interrupted(batches: &Batches<'_>, collection: &Path) {
 }
 
 #[cfg(not(unix))]
-fn say_when_interrupted(_: &Batches<'_>, _: &Path) {}
+fn say_when_interrupted(_: &Durable, _: &Path) {}

@@ -28,8 +28,21 @@ pub(super) struct Batches<'a> {
     json: bool,
     waiting: Vec<Entry>,
     waiting_bytes: usize,
-    /// How many entries are in for good.
-    durable: Arc<AtomicU64>,
+    durable: Durable,
+}
+
+/// How many entries are in for good, for all threads to see.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Durable(Arc<AtomicU64>);
+
+impl Durable {
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, entries: usize) {
+        self.0.fetch_add(entries as u64, Ordering::Relaxed);
+    }
 }
 
 /// What became of all entries.
@@ -47,7 +60,13 @@ pub(super) struct Totals {
 const MOST_BYTES: usize = 64 << 20;
 
 impl<'a> Batches<'a> {
-    pub(super) fn new(collection: &'a Collection, how: How, most: usize, json: bool) -> Self {
+    pub(super) fn new(
+        collection: &'a Collection,
+        how: How,
+        most: usize,
+        durable: Durable,
+        json: bool,
+    ) -> Self {
         Batches {
             collection,
             totals: Totals::default(),
@@ -56,18 +75,8 @@ impl<'a> Batches<'a> {
             json,
             waiting: Vec::new(),
             waiting_bytes: 0,
-            durable: Arc::default(),
+            durable,
         }
-    }
-
-    /// How many entries were written.
-    pub(super) fn durable(&self) -> u64 {
-        self.durable.load(Ordering::Relaxed)
-    }
-
-    /// The same as it grows, for another thread to look at.
-    pub(super) fn durable_counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.durable)
     }
 
     pub(super) fn push(&mut self, entry: Entry) -> anyhow::Result<()> {
@@ -89,13 +98,13 @@ impl<'a> Batches<'a> {
         match self.how {
             How::Put(if_exists) => {
                 let put = self.collection.put(&entries, if_exists)?;
-                self.durable.fetch_add(entries.len() as u64, Ordering::Relaxed);
+                self.durable.add(entries.len());
                 put.into_iter().for_each(|put| self.totals.note(put));
                 Ok(())
             }
             How::UnlessSeen(radius) => {
                 let seen = self.collection.seen_or_add(&entries, radius)?;
-                self.durable.fetch_add(entries.len() as u64, Ordering::Relaxed);
+                self.durable.add(entries.len());
                 self.tell_seen(&entries, &seen)
             }
         }

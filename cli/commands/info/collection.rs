@@ -1,6 +1,6 @@
 //! What there is to tell about a collection.
 
-use std::{collections::HashSet, fs};
+use std::{collections::HashSet, fs, slice};
 
 use lookalike::{
     Recipe, Result,
@@ -57,9 +57,9 @@ pub(super) fn about(collection: &Collection) -> Result<Map<String, Value>> {
 
 /// How many signatures are distinct, by their hashes.
 fn count_distinct(collection: &Collection) -> Result<usize> {
-    let mut distinct = HashSet::new();
+    let (mut distinct, all) = (HashSet::new(), 1..u64::MAX);
     collection.with_reader(|store| {
-        store.read(&[1..u64::MAX], u64::MAX >> 1, &mut |logged| {
+        store.read(slice::from_ref(&all), u64::MAX >> 1, &mut |logged| {
             if let Logged::Added { signature, .. } = logged {
                 distinct.insert(xxh3_128(signature));
             }
