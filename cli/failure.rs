@@ -1,6 +1,6 @@
 //! Errors as users see them: what is wrong and where, then the way out on a line of its own.
 
-use std::{fmt, io, process::ExitCode};
+use std::{fmt, io, path::Path, process::ExitCode};
 
 use lookalike::{Error, sigfile::suffix_of};
 
@@ -86,10 +86,38 @@ fn hint_of_engine(error: &Error) -> Option<&'static str> {
         Error::Memory { .. } => {
             Some("`--memory` asks for a smaller index; a scan (`--index scan`) needs none")
         }
-        Error::Damaged { path, .. } if suffix_of(path).as_deref() == Some("idx") => {
-            Some("make it again with `lookalike build`")
+        Error::Damaged { path, .. } => Some(way_out_of_damage(path)),
+        Error::Store { source, .. } if is_full(source.as_ref()) => Some(FULL),
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(FULL),
+        Error::Locked { .. } => Some(
+            "only one process writes to a SQLite collection at a time; searches may go on meanwhile",
+        ),
+        Error::IdExists { .. } => Some(
+            "`--if-exists replace` puts the new one in its place, `--if-exists skip` leaves it out",
+        ),
+        Error::NoSlices | Error::BeyondSlices { .. } => {
+            Some("make them with `lookalike reslice COLLECTION --radius H`")
         }
-        Error::Damaged { .. } => Some("make it again with `lookalike sign` or `lookalike terms`"),
+        Error::Filter { .. } => Some("a filter is written as `lang = \"en\" and year >= 2020`"),
         _ => None,
     }
+}
+
+const DAMAGED_RECORDS: &str = "`lookalike check COLLECTION` lists what is wrong; put the latest `lookalike backup` in its place, \
+     or add the documents to a new collection";
+const FULL: &str =
+    "the disk is full; what was acknowledged is safe, so make room and run the same again";
+
+fn way_out_of_damage(path: &Path) -> &'static str {
+    match suffix_of(path).as_deref() {
+        Some("idx") => "make it again with `lookalike build`",
+        Some("sqlite") => DAMAGED_RECORDS,
+        _ => "make it again with `lookalike sign` or `lookalike terms`",
+    }
+}
+
+/// Whether a database had no room to write: SQLite and PostgreSQL have words of their own for it.
+fn is_full(said: &(dyn std::error::Error + 'static)) -> bool {
+    let said = said.to_string();
+    said.contains("disk is full") || said.contains("No space left on device")
 }

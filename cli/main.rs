@@ -5,6 +5,7 @@
 
 mod bench;
 mod calibrate;
+mod collection;
 mod commands;
 mod costs;
 mod dedup;

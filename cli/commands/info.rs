@@ -1,10 +1,13 @@
 //! `lookalike info`.
 
+mod collection;
+
 use std::{collections::HashSet, path::PathBuf};
 
 use clap::Args;
 use lookalike::{
     Recipe, SignatureFile,
+    collection::Collection,
     features::terms::TermStatistics,
     index::{GraphFile, IndexFile, IsslFile},
 };
@@ -12,23 +15,26 @@ use serde_json::{Map, Value, json};
 
 use super::{Global, Outcome};
 use crate::{
+    collection::open_reader,
     opened::OpenedIndex,
     output::{open_signatures, print},
 };
 
-/// Tell what is in a file of signatures or term statistics, or what an index is
+/// Tell what is in a collection or in a file of signatures or term statistics, or what an index is
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  lookalike info news.sig\n  lookalike info codes.npy --format json"
+    after_help = "Examples:\n  lookalike info news\n  lookalike info news.sig\n  lookalike info codes.npy --format json"
 )]
 pub(crate) struct Info {
-    /// A .sig, .npy, .hex or .parquet file of signatures, an index (.idx), or a file from `lookalike terms`
+    /// A collection, a .sig, .npy, .hex or .parquet file of signatures, an index (.idx), or a file from `lookalike terms`
     file: PathBuf,
 }
 
 impl Info {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        let facts = if TermStatistics::is_in(&self.file) {
+        let facts = if Collection::is_in(&self.file) {
+            collection::about(&open_reader(&self.file, global)?)?
+        } else if TermStatistics::is_in(&self.file) {
             about_terms(&TermStatistics::open(&self.file)?)
         } else if let Some(index) = OpenedIndex::new(&self.file)? {
             about_index(&index)
@@ -44,6 +50,7 @@ impl Info {
                 Value::String(text) => text.clone(),
                 Value::Object(recipe) => recipe_line(recipe),
                 Value::Array(names) if names.is_empty() => "none".to_owned(),
+                Value::Array(parts) if name == "parts" => collection::part_lines(parts),
                 Value::Array(points) if points[0].is_object() => curve_lines(points),
                 Value::Array(names) => {
                     names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")

@@ -1,17 +1,26 @@
 //! The commands, one file each: its flags, and what it does.
 
+mod add;
+mod backup;
 mod bench;
 mod build;
 mod calibrate;
+mod check;
+mod compact;
 mod compare;
 mod completions;
 mod convert;
+mod create;
 mod dedup;
+mod export;
+mod get;
 mod info;
 mod join;
 mod plan;
 mod quality;
 mod recipe;
+mod remove;
+mod reslice;
 mod search;
 mod sign;
 mod terms;
@@ -72,6 +81,15 @@ enum Command {
     Build(build::Build),
     Search(Box<search::Search>),
     Join(join::Join),
+    Create(create::Create),
+    Add(add::Add),
+    Remove(remove::Remove),
+    Get(get::Get),
+    Export(export::Export),
+    Compact(compact::Compact),
+    Check(check::Check),
+    Backup(backup::Backup),
+    Reslice(reslice::Reslice),
     Compare(compare::Compare),
     Info(info::Info),
     Plan(plan::PlanCommand),
@@ -117,6 +135,15 @@ impl Cli {
             Command::Build(command) => command.run(global),
             Command::Search(command) => command.run(global),
             Command::Join(command) => command.run(global),
+            Command::Create(command) => command.run(global),
+            Command::Add(command) => command.run(global),
+            Command::Remove(command) => command.run(global),
+            Command::Get(command) => command.run(global),
+            Command::Export(command) => command.run(global),
+            Command::Compact(command) => command.run(global),
+            Command::Check(command) => command.run(global),
+            Command::Backup(command) => command.run(global),
+            Command::Reslice(command) => command.run(global),
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),

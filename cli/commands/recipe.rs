@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lookalike::{Recipe, Signer, features::terms::TermStatistics};
+use lookalike::{Recipe, Signer, features::terms::TermStatistics, recipe::SignatureKind};
 
 use serde_json::json;
 
@@ -14,11 +14,11 @@ use crate::{failure::hinted, output::print};
 #[derive(Debug, Clone, Args)]
 
 pub(crate) struct RecipeArgs {
-    /// text, web, code, topsig-1024, or a recipe file
+    /// text, web, code, topsig-1024, or a recipe file [default: text]
     ///
     /// `lookalike recipe` tells what they are; `lookalike recipe text > mine.json` starts a file of your own.
-    #[arg(long, help_heading = "Recipe", value_name = "NAME|FILE", default_value = "text")]
-    recipe: String,
+    #[arg(long, help_heading = "Recipe", value_name = "NAME|FILE")]
+    recipe: Option<String>,
 
     /// Bits of a signature in place of the recipe's: a multiple of 64 from 64 to 4096
     #[arg(long, help_heading = "Recipe", value_name = "N")]
@@ -31,10 +31,11 @@ pub(crate) struct RecipeArgs {
 
 impl RecipeArgs {
     pub(crate) fn recipe(&self) -> anyhow::Result<Recipe> {
-        let mut recipe = match Recipe::named(&self.recipe) {
+        let name = self.recipe.as_deref().unwrap_or("text");
+        let mut recipe = match Recipe::named(name) {
             Some(recipe) => recipe,
-            None if Path::new(&self.recipe).exists() => read(Path::new(&self.recipe))?,
-            None => return Err(unknown(&self.recipe)),
+            None if Path::new(name).exists() => read(Path::new(name))?,
+            None => return Err(unknown(name)),
         };
         if let Some(bits) = self.bits.filter(|&bits| bits != recipe.signature.bits) {
             recipe.signature.bits = bits;
@@ -43,6 +44,11 @@ impl RecipeArgs {
         recipe.min_features = self.min_features.unwrap_or(recipe.min_features);
         recipe.check()?;
         Ok(recipe)
+    }
+
+    /// The bits, if nothing else was said: where signatures may come from elsewhere, these do.
+    pub(crate) fn only_bits(&self) -> Option<u32> {
+        self.bits.filter(|_| self.recipe.is_none() && self.min_features.is_none())
     }
 }
 
@@ -73,6 +79,15 @@ pub(crate) fn signer(recipe: Recipe, terms: Option<&Path>) -> anyhow::Result<Sig
     Ok(Signer::new(recipe, terms)?)
 }
 
+/// Refuses to keep margins where there are none.
+pub(crate) fn check_margins(recipe: &Recipe, wanted: bool) -> anyhow::Result<()> {
+    if wanted && recipe.signature.kind == SignatureKind::MinHash {
+        let problem = "MinHash signatures have no margins: no bit of them is weaker than another";
+        return Err(hinted(problem, "leave out `--margins`"));
+    }
+    Ok(())
+}
+
 /// The term statistics that some recipes need.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TermsArg {
@@ -96,7 +111,7 @@ impl ShowRecipe {
         match self.name {
             Some(name) => {
                 let recipe =
-                    RecipeArgs { recipe: name, bits: None, min_features: None }.recipe()?;
+                    RecipeArgs { recipe: Some(name), bits: None, min_features: None }.recipe()?;
                 print(if global.json() {
                     serde_json::to_string(&recipe)?
                 } else {

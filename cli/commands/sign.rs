@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lookalike::{
-    Document, Signer,
-    recipe::{Scratch, SignatureKind, Signed},
+    Document, Recipe, Signer,
+    recipe::{Scratch, Signed},
     sigfile::{Columns, Row, SignatureWriter, suffix_of},
 };
 use serde_json::json;
 
 use super::{
     Global, Outcome,
-    recipe::{RecipeArgs, TermsArg, signer},
+    recipe::{RecipeArgs, TermsArg, check_margins, signer},
 };
 use crate::{
     failure::hinted,
@@ -72,11 +72,7 @@ impl Sign {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         self.check_suffix()?;
         let signer = signer(self.recipe.recipe()?, self.terms.terms.as_deref())?;
-        if self.margins && signer.recipe().signature.kind == SignatureKind::MinHash {
-            let problem =
-                "MinHash signatures have no margins: no bit of them is weaker than another";
-            return Err(hinted(problem, "leave out `--margins`"));
-        }
+        check_margins(signer.recipe(), self.margins)?;
         let signer = if self.margins { signer.with_margins() } else { signer };
         let recipe = signer.recipe();
         let sources = Sources::open(&self.input.inputs, &self.input.read, self.payload)?;
@@ -98,10 +94,10 @@ impl Sign {
             reading.note(chunk.documents, chunk.bad)
         })?;
         let rows = writer.rows();
-        writer.finish(totals.unsigned)?;
+        writer.finish(totals.unsigned.count)?;
         let outcome = reading.finish();
         let summary = json!({
-            "documents": totals.documents, "rows": rows, "unsigned": totals.unsigned, "skipped": reading.skipped(),
+            "documents": totals.documents, "rows": rows, "unsigned": totals.unsigned.count, "skipped": reading.skipped(),
             "bits": bits, "recipe": recipe.name, "output": self.output.display().to_string(),
         });
         if global.json() {
@@ -129,15 +125,8 @@ impl Sign {
         let recipe = signer.recipe();
         let (path, bits, name) = (self.output.display(), recipe.signature.bits, &recipe.name);
         let (rows, documents) = (counted(rows, "signature"), counted(totals.documents, "document"));
-        let mut text = format!("{path}: {rows} of {bits} bits from {documents} (recipe {name})");
-        if totals.unsigned > 0 {
-            let unsigned = counted(totals.unsigned, "document");
-            let wanted = counted(recipe.min_features as u64, "feature");
-            let some = totals.first_unsigned.join(", ");
-            text +=
-                &format!("\nwithout a signature, for less than {wanted}: {unsigned}, as {some}");
-        }
-        text + rate
+        let text = format!("{path}: {rows} of {bits} bits from {documents} (recipe {name})");
+        text + &totals.unsigned.line(recipe) + rate
     }
 }
 
@@ -145,17 +134,39 @@ impl Sign {
 #[derive(Default)]
 struct Totals {
     documents: u64,
-    unsigned: u64,
-    /// The ids of the first few without a signature.
-    first_unsigned: Vec<String>,
+    unsigned: Unsigned,
 }
 
 impl Totals {
     fn add(&mut self, chunk: &SignedChunk) {
         self.documents += chunk.documents;
-        self.unsigned += chunk.unsigned.len() as u64;
-        let more = 3 - self.first_unsigned.len();
-        self.first_unsigned.extend(chunk.unsigned.iter().take(more).cloned());
+        self.unsigned.add(&chunk.unsigned);
+    }
+}
+
+/// Documents with too few features for a signature.
+#[derive(Default)]
+pub(super) struct Unsigned {
+    pub(super) count: u64,
+    /// The ids of the first few.
+    first: Vec<String>,
+}
+
+impl Unsigned {
+    pub(super) fn add(&mut self, ids: &[String]) {
+        self.count += ids.len() as u64;
+        self.first.extend(ids.iter().take(3 - self.first.len()).cloned());
+    }
+
+    /// A line of a summary, if there are any.
+    pub(super) fn line(&self, recipe: &Recipe) -> String {
+        if self.count == 0 {
+            return String::new();
+        }
+        let documents = counted(self.count, "document");
+        let wanted = counted(recipe.min_features as u64, "feature");
+        let some = self.first.join(", ");
+        format!("\nwithout a signature, for less than {wanted}: {documents}, as {some}")
     }
 }
 

@@ -217,6 +217,12 @@ impl Collection {
         self.place.terms()
     }
 
+    /// Where its segments are: signatures and indexes, derived from the records. They may be deleted while nobody has it
+    /// open.
+    pub fn segments(&self) -> PathBuf {
+        self.place.segments()
+    }
+
     /// What was noticed when it was opened: segments that were not to be believed.
     pub fn notes(&self) -> &[String] {
         &self.notes

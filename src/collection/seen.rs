@@ -1,11 +1,11 @@
 //! The crawler's question: is there a lookalike? If not, add it. Answered as one step: of two lookalikes that come at the same
 //! time, one is seen.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Change, Collection, Entry, IfExists,
-    snapshot::{Found, How},
+    snapshot::{Found, How, Snapshot},
 };
 use crate::{
     Result, Signatures,
@@ -34,36 +34,23 @@ impl Collection {
         let texts = self.texts_of(entries)?;
         let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
         let near = self.write(&ids, |changes| {
-            let near = self.near_of(entries, radius)?;
-            let mut batch = Batch::new(entries.len());
-            for ((entry, text), near) in entries.iter().zip(texts).zip(near) {
-                match batch.nearest(near) {
-                    Some(seen) => batch.next(Some(seen), None),
-                    None => {
+            let snapshot = self.snapshot();
+            let mut batch = Batch::new(self.about.bits, entries, radius)?;
+            let mut coming = entries.iter().zip(texts);
+            for start in (0..entries.len()).step_by(BLOCK) {
+                for around in batch.around(&snapshot, start)? {
+                    let Some((entry, text)) = coming.next() else { break };
+                    let near = batch.nearest(&around);
+                    if near.is_none() {
                         changes.put(entry, text, IfExists::Replace)?;
-                        let replaced = changes.changes.last().and_then(Change::removes);
-                        batch.gone.extend(replaced);
-                        batch.next(None, Some(changes.rows.log));
+                        batch.added(changes.rows.log, changes.changes.last());
                     }
+                    batch.near.push(near);
                 }
             }
             Ok(batch.near)
         })?;
         self.seen_of(entries, &near)
-    }
-
-    /// What is within the radius of each entry: records, and entries before it.
-    fn near_of(&self, entries: &[Entry], radius: u32) -> Result<Vec<Around>> {
-        let mut queries = Signatures::new(self.about.bits)?;
-        entries.iter().try_for_each(|entry| queries.push(&entry.signature))?;
-        let snapshot = self.snapshot();
-        let (found, _) = snapshot.within((&queries).into(), radius, How::Index(None), None)?;
-        let alike = alike(&queries, radius)?;
-        let around = found.into_iter().enumerate().map(|(at, records)| {
-            let before = alike.of(at).iter().filter(|near| (near.row as usize) < at);
-            Around { records, entries: before.copied().collect() }
-        });
-        Ok(around.collect())
     }
 
     fn seen_of(&self, entries: &[Entry], near: &[Option<Near>]) -> Result<Vec<Seen>> {
@@ -92,11 +79,15 @@ impl Collection {
     }
 }
 
-/// What is within the radius of an entry, nearest first.
+/// So many entries are asked for at a time: a page may have very many copies, and all of them are near each.
+const BLOCK: usize = 1024;
+
+/// What is within the radius of an entry.
 struct Around {
+    /// Records, nearest first.
     records: Vec<Found>,
-    /// Entries of the batch before it.
-    entries: Vec<Neighbor>,
+    /// Which of the different signatures of the batch.
+    signatures: Vec<Neighbor>,
 }
 
 /// A lookalike: a record, or another entry of the batch and its distance.
@@ -108,44 +99,80 @@ enum Near {
 
 /// A batch as it is worked through, entry by entry: what comes later sees what was done for those before it.
 struct Batch {
-    near: Vec<Option<Near>>,
-    /// The position of each entry that was added.
-    added: Vec<Option<u64>>,
+    queries: Signatures,
+    radius: u32,
+    /// The different signatures: of copies at most one is there at a time.
+    distinct: Tables<'static>,
+    /// Which of them each entry has.
+    which: Vec<usize>,
+    /// Of each of them the entry that was added with it last, and its position.
+    there: Vec<Option<(usize, u64)>>,
     /// Positions of records that entries took the place of.
     gone: HashSet<u64>,
+    /// The lookalike of each entry so far.
+    near: Vec<Option<Near>>,
 }
 
 impl Batch {
-    fn new(entries: usize) -> Self {
-        let (near, added) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
-        Batch { near, added, gone: HashSet::new() }
+    fn new(bits: u32, entries: &[Entry], radius: u32) -> Result<Self> {
+        let (mut queries, mut distinct) = (Signatures::new(bits)?, Signatures::new(bits)?);
+        let (mut known, mut which) = (HashMap::new(), Vec::with_capacity(entries.len()));
+        for entry in entries {
+            queries.push(&entry.signature)?;
+            let next = known.len();
+            let number = *known.entry(entry.signature.words()).or_insert(next);
+            which.push(number);
+            if number == next {
+                distinct.push(&entry.signature)?;
+            }
+        }
+        let method = Method::usual(bits, distinct.len());
+        Ok(Batch {
+            queries,
+            radius,
+            which,
+            there: vec![None; distinct.len()],
+            distinct: Tables::build(distinct, method, Build::default())?,
+            gone: HashSet::new(),
+            near: Vec::with_capacity(entries.len()),
+        })
     }
 
-    /// The nearest lookalike that is there still, and of several the oldest.
-    fn nearest(&self, around: Around) -> Option<Near> {
-        let there = |position: &u64| !self.gone.contains(position);
-        let stored = around.records.into_iter().find(|found| there(&found.position));
-        let mut entries = around.entries.iter();
-        let entry = entries.find(|near| self.added[near.row as usize].is_some_and(|at| there(&at)));
-        let entry = entry.map(|near| Near::Entry(near.row as usize, near.distance));
-        match (stored, entry) {
+    /// What is around each entry of the block that begins with one.
+    fn around(&self, snapshot: &Snapshot, start: usize) -> Result<Vec<Around>> {
+        let mut block = Signatures::new(self.queries.bits())?;
+        let rows = start..(start + BLOCK).min(self.queries.len());
+        rows.into_iter().try_for_each(|row| block.push_row_of(&self.queries, row))?;
+        let (records, _) = snapshot.within((&block).into(), self.radius, How::Index(None), None)?;
+        let mut signatures = Answers::new();
+        self.distinct.within((&block).into(), self.radius, &mut signatures)?;
+        let around = records.into_iter().zip(signatures.iter());
+        Ok(around.map(|(records, near)| Around { records, signatures: near.to_vec() }).collect())
+    }
+
+    /// The nearest lookalike of the next entry that is there still, and of several the oldest.
+    fn nearest(&self, around: &Around) -> Option<Near> {
+        let is_there = |position: u64| !self.gone.contains(&position);
+        let stored = around.records.iter().find(|found| is_there(found.position));
+        let entries = around.signatures.iter().filter_map(|near| {
+            let (entry, position) = self.there[near.row as usize]?;
+            is_there(position).then_some((near.distance, entry))
+        });
+        match (stored, entries.min()) {
             // Records are older than what is added now.
-            (Some(found), Some(Near::Entry(_, distance))) if distance < found.distance => entry,
-            (Some(found), _) => Some(Near::Stored(found)),
-            (None, entry) => entry,
+            (Some(found), entry)
+                if entry.is_none_or(|(distance, _)| found.distance <= distance) =>
+            {
+                Some(Near::Stored(*found))
+            }
+            (_, entry) => entry.map(|(distance, entry)| Near::Entry(entry, distance)),
         }
     }
 
-    fn next(&mut self, near: Option<Near>, added: Option<u64>) {
-        self.near.push(near);
-        self.added.push(added);
+    /// Takes note that the next entry was added, by a change, at a position.
+    fn added(&mut self, position: u64, change: Option<&Change<'_>>) {
+        self.gone.extend(change.and_then(Change::removes));
+        let entry = self.near.len();
+        self.there[self.which[entry]] = Some((entry, position));
     }
-}
-
-/// Which rows of a batch are within the radius of each other.
-fn alike(rows: &Signatures, radius: u32) -> Result<Answers> {
-    let mut found = Answers::new();
-    let method = Method::usual(rows.bits(), rows.len());
-    Tables::build(rows, method, Build::default())?.within(rows.into(), radius, &mut found)?;
-    Ok(found)
 }

@@ -120,6 +120,8 @@ pub(super) fn list(folder: &Path) -> (Vec<Name>, Vec<Name>) {
 /// Saves a part whose last record is `last`.
 pub(super) fn save(folder: &Path, part: &Part, about: &About, last: &Record) -> Result<Name> {
     let name = Name::new(folder, &part.stretch, part.log);
+    // Whoever deletes the segments may delete their folder as well.
+    fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
     // The index first: a segment that has its name is whole, with its index.
     match &part.index {
         PartIndex::Scan => {}

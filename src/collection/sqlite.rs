@@ -490,7 +490,7 @@ impl Store for Sqlite {
         let mut copy_all = || {
             // All pages in one step: the copy is of one moment, and readers and writers do not wait for it.
             let backup = Backup::new(&self.connection, &mut copy)?;
-            backup.run_to_completion(-1, Duration::ZERO, None)
+            backup.run_to_completion(i32::MAX, Duration::from_millis(10), None)
         };
         copy_all().map_err(|error| failure(to, error))
     }

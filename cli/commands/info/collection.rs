@@ -1,0 +1,125 @@
+//! What there is to tell about a collection.
+
+use std::{collections::HashSet, fs, slice};
+
+use lookalike::{
+    Recipe, Result,
+    collection::{Collection, Logged, PartAbout, guarantee},
+    index::Method,
+    table::WIDEST_KEY,
+};
+use serde_json::{Map, Value, json};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::facts;
+use crate::{
+    collection::{address, rfc3339},
+    output::counted,
+    size,
+};
+
+/// More signatures than this are not read to count the distinct ones.
+const MOST_COUNTED: usize = 1_000_000;
+
+pub(super) fn about(collection: &Collection) -> Result<Map<String, Value>> {
+    let (about, snapshot) = (collection.about(), collection.snapshot());
+    let (counts, slices, store_bytes) =
+        collection.with_reader(|store| Ok((store.counts()?, store.slices()?, store.bytes()?)))?;
+    let parts: Vec<PartAbout> = snapshot.parts().collect();
+    let distinct = match snapshot.len() <= MOST_COUNTED {
+        true => Some(count_distinct(collection)?),
+        false => distinct_of(&parts),
+    };
+    let recipe = about.recipe.as_ref();
+    let keeps = [("margins", about.keeps.margins), ("texts", about.keeps.texts)];
+    let keeps: Vec<&str> =
+        keeps.iter().filter(|(_, keeps)| *keeps).map(|(name, _)| *name).collect();
+    Ok(facts(json!({
+        "kind": "collection",
+        "rows": snapshot.len(),
+        "distinct": distinct,
+        "bits": about.bits,
+        "created": rfc3339(about.created),
+        "store": address(collection.stored_in()),
+        "store_bytes": store_bytes,
+        "index_bytes": segment_bytes(collection),
+        "removed": counts.removed,
+        "position": snapshot.position(),
+        "keeps": keeps,
+        "index": about.index.to_string(),
+        "sql_slices": slices,
+        "sql_within": slices.map(guarantee),
+        "parts": parts.iter().map(|part| about_part(part, about.bits)).collect::<Vec<_>>(),
+        "recipe_hash": recipe.map(Recipe::hash),
+        "recipe": recipe.map(|recipe| serde_json::to_value(recipe).unwrap_or_default()),
+    })))
+}
+
+/// How many signatures are distinct, by their hashes.
+fn count_distinct(collection: &Collection) -> Result<usize> {
+    let (mut distinct, all) = (HashSet::new(), 1..u64::MAX);
+    collection.with_reader(|store| {
+        store.read(slice::from_ref(&all), u64::MAX >> 1, &mut |logged| {
+            if let Logged::Added { signature, .. } = logged {
+                distinct.insert(xxh3_128(signature));
+            }
+            Ok(())
+        })
+    })?;
+    Ok(distinct.len())
+}
+
+/// How many signatures are distinct in each part, together. Those that several parts have count in each.
+fn distinct_of(parts: &[PartAbout]) -> Option<usize> {
+    parts.iter().map(|part| part.distinct).sum()
+}
+
+/// How much the segments take on the disk.
+fn segment_bytes(collection: &Collection) -> u64 {
+    let files = fs::read_dir(collection.segments()).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum()
+}
+
+fn about_part(part: &PartAbout, bits: u32) -> Value {
+    json!({
+        "index": part.index,
+        "rows": part.rows,
+        "removed": part.removed,
+        "distinct": part.distinct,
+        "bytes": part.bytes,
+        "saved": part.saved,
+        "exact_within": exact_within(&part.index, bits),
+    })
+}
+
+/// The radius within which an index finds all; nothing for one that promises none.
+fn exact_within(index: &str, bits: u32) -> Option<u32> {
+    if index == "scan" {
+        return Some(bits);
+    }
+    let method: Method = index.parse().ok()?;
+    Some(method.compose(bits, WIDEST_KEY).ok()?.guarantee())
+}
+
+/// The parts for people, a line each.
+pub(super) fn part_lines(parts: &[Value]) -> String {
+    let number = |part: &Value, name: &str| part[name].as_u64().unwrap_or_default();
+    let line = |part: &Value| {
+        let exact = match part["exact_within"].as_u64() {
+            Some(radius) => format!("exact within {radius}"),
+            None => "approximate".to_owned(),
+        };
+        let removed = match number(part, "removed") {
+            0 => String::new(),
+            removed => format!(", {removed} removed"),
+        };
+        let saved = if part["saved"] == true { "" } else { ", not saved" };
+        format!(
+            "{}: {}{removed}, {}, {exact}{saved}",
+            part["index"].as_str().unwrap_or_default(),
+            counted(number(part, "rows"), "row"),
+            size::display(number(part, "bytes")),
+        )
+    };
+    parts.iter().map(line).collect::<Vec<_>>().join(&format!("\n{:<12} ", ""))
+}
