@@ -177,7 +177,8 @@ fn check_searches(collection: &Collection, model: &Model, random: &mut Random) {
         let mut found: Vec<&str> = hits.iter().map(|hit| hit.record.id.as_str()).collect();
         let near = model.iter().filter(|(_, other)| (*other ^ word).count_ones() <= 8);
         let mut expected: Vec<&str> = near.map(|(id, _)| id.as_str()).collect();
-        (found.sort_unstable(), expected.sort_unstable());
+        found.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(found, expected);
     }
 }

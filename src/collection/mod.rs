@@ -46,6 +46,7 @@ mod store;
 use std::{
     fs::File,
     path::{Path, PathBuf},
+    slice,
     sync::{Arc, Mutex, MutexGuard},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -432,7 +433,8 @@ impl Collection {
         }
         let next = snapshot.position() + 1;
         let (mut rows, mut removed) = (Rows::new(snapshot.end()..next, 0), Vec::new());
-        let end = store.read(&[next..u64::MAX], snapshot.position(), &mut |logged| {
+        let rest = next..u64::MAX;
+        let end = store.read(slice::from_ref(&rest), snapshot.position(), &mut |logged| {
             match logged {
                 Logged::Added { position, id, signature } => {
                     rows.push(position, id, words_of_bytes(signature))
