@@ -15,12 +15,8 @@ use super::{
     searched::{About, ConditionArgs, Hit, Queries, Searched},
 };
 use crate::{
-    commands::Global,
-    failure::hinted,
-    index::Wanted,
-    opened::IndexKind,
-    output::{counted, say},
-    size,
+    collection, commands::Global, failure::hinted, index::Wanted, opened::IndexKind,
+    output::counted, size,
 };
 
 /// Queries that are asked at a time: the records that they find are all in memory.
@@ -42,8 +38,7 @@ pub(super) struct Records<'a> {
 impl<'a> Records<'a> {
     pub(super) fn open(search: &'a Search, global: &Global) -> anyhow::Result<Self> {
         let started = Instant::now();
-        let collection = Collection::open_reader(&search.file)?;
-        collection.notes().iter().for_each(|note| say(global, || format!("note: {note}")));
+        let collection = collection::open_reader(&search.file, global)?;
         let by = by(&collection, &search.index)?;
         let snapshot = collection.snapshot();
         let mut records = Records {
