@@ -35,7 +35,8 @@ impl Collection {
             let saved = snapshot.parts().filter(|part| part.saved);
             checked.segments = saved.count();
             let mut rows = Compared::new(&snapshot);
-            store.read(&[1..snapshot.position() + 1], u64::MAX >> 1, &mut |logged| {
+            let all = 1..snapshot.position() + 1;
+            store.read(std::slice::from_ref(&all), u64::MAX >> 1, &mut |logged| {
                 if let Logged::Added { position, id, signature } = logged {
                     checked.records += 1;
                     checked.note(rows.compare(position, id, words_of_bytes(signature)));

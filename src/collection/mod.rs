@@ -432,7 +432,8 @@ impl Collection {
         }
         let next = snapshot.position() + 1;
         let (mut rows, mut removed) = (Rows::new(snapshot.end()..next, 0), Vec::new());
-        let end = store.read(&[next..u64::MAX], snapshot.position(), &mut |logged| {
+        let rest = next..u64::MAX;
+        let end = store.read(std::slice::from_ref(&rest), snapshot.position(), &mut |logged| {
             match logged {
                 Logged::Added { position, id, signature } => {
                     rows.push(position, id, words_of_bytes(signature))
