@@ -27,6 +27,8 @@ pub(crate) enum Wanted {
     Graph(Option<Shape>),
     /// Slice lists, with slices of so many bits if it is said.
     Issl(Option<u32>),
+    /// The database of a collection.
+    Sql,
 }
 
 /// The methods that tables have.
@@ -63,6 +65,7 @@ impl FromStr for Wanted {
         match text {
             "auto" => return Ok(Wanted::Auto),
             "scan" => return Ok(Wanted::Scan),
+            "sql" => return Ok(Wanted::Sql),
             _ => {}
         }
         let name = text.split('-').next().unwrap_or_default();
@@ -78,7 +81,7 @@ impl FromStr for Wanted {
         }
         let Some((_, named, example)) = NAMES.iter().find(|(known, ..)| *known == name) else {
             let names = NAMES.map(|(name, ..)| name).join(", ");
-            return Err(format!("there are auto, scan, {names}, {PERMUTED}, {GRAPH}, {ISSL}"));
+            return Err(format!("there are auto, scan, {names}, {PERMUTED}, {GRAPH}, {ISSL}, sql"));
         };
         match text == name {
             true => Ok(Wanted::Named(*named)),
@@ -96,7 +99,11 @@ impl Wanted {
             Wanted::Auto => true,
             Wanted::Named(name) => name.is_of(method),
             Wanted::Method(wanted) => wanted == method,
-            Wanted::Scan | Wanted::Permuted(_) | Wanted::Graph(_) | Wanted::Issl(_) => false,
+            Wanted::Scan
+            | Wanted::Permuted(_)
+            | Wanted::Graph(_)
+            | Wanted::Issl(_)
+            | Wanted::Sql => false,
         }
     }
 
@@ -231,6 +238,10 @@ pub(crate) fn choose(
             let bytes = shape.bytes(task.rows, task.bits);
             task.if_it_fits(Choice::Graph(shape), bytes, || shape.to_string())
         }
+        Wanted::Sql => Err(hinted(
+            "`--index sql` asks the database of a collection, and a file of signatures has none",
+            "leave `--index` out, or make a collection of it with `lookalike create` and `lookalike add`",
+        )),
         Wanted::Issl(width) => {
             let bytes = Issl::most_bytes(task.rows, task.bits, width)?;
             task.if_it_fits(Choice::Issl(width), bytes, || ISSL.to_owned())
@@ -576,7 +587,7 @@ mod tests {
         let problem = |text: &str| text.parse::<Wanted>().unwrap_err();
         assert_eq!(
             problem("tree"),
-            "there are auto, scan, pieces, blocks, multi, psm, permuted, graph, issl"
+            "there are auto, scan, pieces, blocks, multi, psm, permuted, graph, issl, sql"
         );
         assert!(problem("multi-2y4").contains("multi-3 or multi-2x4"));
         assert!(problem("psm-1").contains("psm-1-23"));

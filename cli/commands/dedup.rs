@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 use super::{Global, Outcome};
 use crate::{
     dedup::{
-        elsewhere::Elsewhere,
+        add::{AddStage, Added},
+        elsewhere::{Against, Alike, Elsewhere},
         estimate::estimate,
         examples::examples,
         groups::Groups,
@@ -37,7 +38,7 @@ use crate::{
         write::{Mode, WriteStage, output_name, planned},
     },
     failure::hinted,
-    input::{InputArgs, ReadArgs, Sources, fingerprint_of},
+    input::{InputArgs, ReadArgs, Sources},
     output::{PairFormat, Steps, check_output, counted, print, say},
     size,
 };
@@ -56,6 +57,7 @@ Examples:
   lookalike dedup crawl.jsonl.zst -o out --similarity 0.8 --keep longest
   lookalike dedup pages.parquet --text-field body --id-field url -o out --mode annotate
   lookalike dedup corpus/ --pairs pairs.csv --similarity 0.5
+  lookalike dedup today.jsonl -o new --against archive/ --add
   lookalike dedup corpus/ -o out --dry-run")]
 pub(crate) struct Dedup {
     #[command(flatten)]
@@ -86,9 +88,14 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "FILE.jsonl")]
     clusters: Option<PathBuf>,
 
-    /// Remove also what looks like a document signed earlier (recipe minhash-256), by its signature alone
-    #[arg(long, value_name = "FILE.sig", num_args = 1)]
+    /// Remove also what looks like a document of a collection, or of a file signed earlier (recipe minhash-256): by its
+    /// text if the collection keeps texts, otherwise by its signature alone
+    #[arg(long, value_name = "COLLECTION|FILE.sig", num_args = 1)]
     against: Vec<PathBuf>,
+
+    /// Add what is kept to the collection of --against, when all is written
+    #[arg(long, requires = "against", conflicts_with_all = ["dry_run", "part"])]
+    add: bool,
 
     /// How much memory to use; what does not fit waits on disk
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
@@ -240,7 +247,8 @@ impl Run<'_> {
             return self.estimate(&sources);
         }
         self.check_outputs(&sources)?;
-        let settings = self.settings(&sources)?;
+        let against = self.against()?;
+        let settings = self.settings(&sources, &against)?;
         let work = Work::open(args.output.as_deref(), &settings, args.restart)?;
         if let Some(output) = args.output.as_deref().filter(|_| !work.resumed) {
             clear_output(output, args.overwrite).inspect_err(|_| work.forget())?;
@@ -253,7 +261,7 @@ impl Run<'_> {
         check_ids(&sketches, || self.sources(&spool, Wanted::Places))
             .inspect_err(|_| work.forget())?;
         self.check_fields(&input).inspect_err(|_| work.forget())?;
-        let elsewhere = self.elsewhere(&sketches)?;
+        let elsewhere = self.elsewhere(&sketches, &against)?;
         let mut decided = self.decide(&sketches, &elsewhere, &work)?;
         elsewhere.decide(&mut decided.decisions);
         let groups = Groups::new(&decided.decisions);
@@ -263,13 +271,14 @@ impl Run<'_> {
             decided: &decided,
             groups: &groups,
             dial: self.dial,
+            compared: elsewhere.compared(),
             max_loss: args.max_loss,
             max_cluster: args.max_cluster,
             // Nobody reads an audit of what is not written.
             audited: args.output.is_some() || self.global.json(),
         };
         let mut report = findings.report(settings);
-        if !report.alarms.is_empty() && !args.force && args.output.is_some() {
+        if !report.alarms.is_empty() && !args.force && (args.output.is_some() || args.add) {
             return Err(alarmed(&report.alarms));
         }
         if let Some(path) = &args.clusters {
@@ -281,6 +290,9 @@ impl Run<'_> {
             let sources = self.sources(&spool, Wanted::Nothing)?;
             let threads = self.global.threads();
             report.examples = examples(&sketches, &decided.decisions, &sources, threads)?;
+        }
+        if args.add {
+            report.added = Some(self.add(&sketches, &decided.decisions, against, &spool)?);
         }
         report.stages = std::mem::take(&mut self.stages);
         report.peak_memory = peak_memory();
@@ -327,10 +339,22 @@ impl Run<'_> {
         if args.output.is_some() && args.mode != Mode::Ids {
             check_names(sources)?;
         }
-        for path in &args.against {
-            Elsewhere::open(path, self.signer.recipe())?;
-        }
         Ok(())
+    }
+
+    /// What was there before, open: whatever is wrong with it is told before any work is done.
+    fn against(&self) -> anyhow::Result<Vec<Against>> {
+        let Dedup { against, add, .. } = self.args;
+        let open = |path: &PathBuf| Against::open(path, self.signer.recipe(), *add, self.global);
+        let opened: Vec<Against> = against.iter().map(open).collect::<anyhow::Result<_>>()?;
+        if *add && opened.iter().filter_map(Against::collection).count() != 1 {
+            let problem = "`--add` adds to one collection, and `--against` does not name just one";
+            return Err(hinted(
+                problem,
+                "`lookalike create COLLECTION --recipe minhash-256` makes one",
+            ));
+        }
+        Ok(opened)
     }
 
     /// Refuses a rule for keepers that applies to no document: it would be that of the first.
@@ -349,14 +373,11 @@ impl Run<'_> {
         ))
     }
 
-    fn against(&self) -> Vec<Value> {
-        let of = |path: &PathBuf| fingerprint_of(&path.to_string_lossy(), path);
-        self.args.against.iter().map(of).collect()
-    }
-
     /// All that the result depends on: work with other settings is not gone on with.
-    fn settings(&self, sources: &Sources) -> anyhow::Result<Value> {
+    fn settings(&self, sources: &Sources, against: &[Against]) -> anyhow::Result<Value> {
         let args = self.args;
+        let against: Vec<Value> =
+            against.iter().zip(&args.against).map(|(old, path)| old.fingerprint(path)).collect();
         Ok(json!({
             "version": env!("CARGO_PKG_VERSION"),
             "input": sources.fingerprint(),
@@ -372,7 +393,7 @@ impl Run<'_> {
             "recipe": self.signer.recipe().hash(),
             "pairs": args.pairs,
             "radius": self.dial.radius,
-            "against": self.against(),
+            "against": against,
         }))
     }
 
@@ -466,15 +487,18 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// What an earlier collection has already.
-    fn elsewhere(&self, sketches: &SketchFile) -> anyhow::Result<Elsewhere> {
+    /// What was there before.
+    fn elsewhere(&self, sketches: &SketchFile, against: &[Against]) -> anyhow::Result<Elsewhere> {
         let mut found = Elsewhere::default();
-        let bits = sketches.bits();
-        // Nothing but the distance decides, so it must not be generous.
-        let radius = Dial::new(self.args.similarity, bits, Some(Verify::None))?.radius;
-        for path in &self.args.against {
-            found.find(sketches, path, self.signer.recipe(), radius, self.args.memory)?;
-        }
+        let strict = Dial::new(self.args.similarity, sketches.bits(), Some(Verify::None))?;
+        let alike = Alike {
+            sketches,
+            signer: &self.signer,
+            dial: self.dial,
+            radius: self.args.radius.unwrap_or(strict.radius),
+            memory: self.args.memory,
+        };
+        against.iter().try_for_each(|old| found.find(&alike, old))?;
         Ok(found)
     }
 
@@ -521,6 +545,11 @@ impl Run<'_> {
                 }
             };
             steps.finish();
+            if let Some(file) = &mut file {
+                elsewhere.pairs().try_for_each(|(row, earlier, distance, similarity)| {
+                    file.push(earlier, &sketches.id(row as usize), distance, similarity)
+                })?;
+            }
             file.map_or(Ok(()), PairFile::finish)?;
             decided.save(&path)?;
             Ok((decided, false))
@@ -552,6 +581,29 @@ impl Run<'_> {
             };
             stage.run(&sources, run.global)?;
             Ok(((), false))
+        })
+    }
+
+    /// Adds what is kept to the collection.
+    fn add(
+        &mut self,
+        sketches: &SketchFile,
+        decisions: &[Decision],
+        against: Vec<Against>,
+        spool: &Spool,
+    ) -> anyhow::Result<Added> {
+        self.stage("add", |run| {
+            let sources = run.sources(spool, Wanted::All)?;
+            let mut added = Added::default();
+            for old in against {
+                let Against::Collection(collection) = old else { continue };
+                let plan = planned(sketches.records());
+                let signer = &run.signer;
+                let stage = AddStage { collection: &collection, signer, sketches, decisions, plan };
+                added = stage.run(&sources, run.global)?;
+                collection.close()?;
+            }
+            Ok((added, false))
         })
     }
 

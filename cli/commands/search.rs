@@ -2,6 +2,9 @@
 
 mod explain;
 mod ready;
+mod records;
+mod rows;
+mod searched;
 mod walks;
 
 use std::{
@@ -15,11 +18,11 @@ use std::{
 use anyhow::Context;
 use clap::{ArgGroup, Args};
 use lookalike::{
-    Document, Signature, SignatureFile, Signatures, Signer,
-    index::{self, Answers, Promise},
-    plan,
+    Document, Signature, SignatureFile, Signer,
+    collection::Collection,
+    index::Promise,
     recipe::{Scratch, Signed},
-    search::{Hit, Question, Searcher},
+    search::Question,
     sigfile::{hex::escape, suffix_of},
 };
 use serde_json::{Value, json};
@@ -27,11 +30,11 @@ use serde_json::{Value, json};
 use self::{
     explain::Explain,
     ready::{Demand, IndexArgs, Ready},
+    records::Records,
+    rows::Rows,
+    searched::{ConditionArgs, Hit, Queries, QueryName, Searched},
 };
-use super::{
-    Global, Outcome,
-    recipe::{TermsArg, signer},
-};
+use super::{Global, Outcome, recipe::TermsArg};
 use crate::{
     failure::hinted,
     input::{BadRecord, ReadArgs, Record, Sources},
@@ -39,7 +42,7 @@ use crate::{
     output::{Reading, counted, say},
 };
 
-/// Find the documents of a signature file, or of an index over one, that look like a query
+/// Find the documents of a collection, a signature file, or an index over one, that look like a query
 ///
 /// The radius is inclusive: 3 finds what is at most 3 bits away. Without --radius and --nearest, the ten nearest are
 /// shown. Text output has a line for each hit, with tabs between: the query (with --queries), the distance, the id, the
@@ -55,9 +58,12 @@ Examples:
   lookalike search crawl.sig --queries new.jsonl --radius 3 --format json
   lookalike search crawl.idx --queries new.jsonl --radius 3 --explain
   lookalike search crawl.sig --queries new.jsonl --radius 3 --index psm --recall 0.9
-  lookalike search essays.idx --queries new.jsonl --nearest 10 --recall 0.95")]
+  lookalike search essays.idx --queries new.jsonl --nearest 10 --recall 0.95
+  lookalike search crawl/ --id https://a.example/1 --nearest 5 --exclude-same source
+  lookalike search crawl/ --queries new.jsonl --radius 3 --filter 'lang = \"en\" and year >= 2020'")]
 pub(crate) struct Search {
-    /// The signatures to search: .sig, .npy, .hex or .parquet; or an index over them: .idx
+    /// What to search: a collection; signatures: .sig, .npy, .hex or .parquet; or an index over them: .idx
+    #[arg(value_name = "COLLECTION|FILE")]
     file: PathBuf,
 
     /// The query is this text
@@ -68,7 +74,7 @@ pub(crate) struct Search {
     #[arg(long = "file", value_name = "FILE", help_heading = "Query")]
     document: Option<String>,
 
-    /// The query is the document of this id in the signature file itself; its own rows are not among the hits
+    /// The query is the document of this id in what is searched itself; it is not among its own hits
     #[arg(long, value_name = "ID", help_heading = "Query")]
     id: Option<String>,
 
@@ -93,6 +99,9 @@ pub(crate) struct Search {
     nearest: Option<NonZeroUsize>,
 
     #[command(flatten)]
+    conditions: ConditionArgs,
+
+    #[command(flatten)]
     index: IndexArgs,
 
     #[command(flatten)]
@@ -102,60 +111,42 @@ pub(crate) struct Search {
     read: ReadArgs,
 }
 
-/// Queries with the names that the answers call them by.
-struct Queries {
-    signatures: Signatures,
-    /// Those of all queries, or of none.
-    margins: Vec<u8>,
-    names: Vec<QueryName>,
-}
-
-/// What a query is called: its document, and the passage of it if the recipe cuts documents.
-#[derive(Clone)]
-struct QueryName {
-    id: String,
-    passage: Option<Range<u64>>,
-}
-
-impl Queries {
-    fn new(bits: u32) -> lookalike::Result<Self> {
-        let signatures = Signatures::new(bits)?;
-        Ok(Queries { signatures, margins: Vec::new(), names: Vec::new() })
-    }
-
-    fn push(&mut self, id: &str, signed: &Signed) -> lookalike::Result<()> {
-        let passage = signed.passage.clone().map(|range| range.start as u64..range.end as u64);
-        self.names.push(QueryName { id: id.to_owned(), passage });
-        self.margins.extend(signed.margins.iter().flatten());
-        self.signatures.push(&signed.signature)
-    }
-
-    fn push_row(&mut self, file: &SignatureFile, row: usize) -> lookalike::Result<()> {
-        self.names.push(QueryName { id: file.id(row).into_owned(), passage: file.passage(row) });
-        self.margins.extend(file.margins(row).into_iter().flatten());
-        self.signatures.push_row_of(file.signatures(), row)
-    }
-
-    fn as_asked(&self) -> lookalike::Result<index::Queries<'_>> {
-        match self.margins.is_empty() {
-            true => Ok((&self.signatures).into()),
-            false => index::Queries::with_margins(&self.signatures, &self.margins),
-        }
-    }
-}
-
 impl Search {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        let opened = Opened::new(&self.file)?;
         let queries = self.signature_queries()?;
-        let mut session = Session::new(&self, &opened, queries.as_ref(), global)?;
+        if Collection::is_in(&self.file) {
+            return self.answer(Box::new(Records::open(&self, global)?), queries.as_ref(), global);
+        }
+        if self.file.is_dir() {
+            let problem = format!("{} is a folder, but no collection", self.file.display());
+            return Err(hinted(
+                problem,
+                "`lookalike create FOLDER` makes one; signatures are in files",
+            ));
+        }
+        let opened = Opened::new(&self.file)?;
+        let expected = self.expected_queries(queries.as_ref());
+        let question = self.question();
+        let demand = Demand { args: &self.index, question, queries: expected, global };
+        let rows = Rows::new(&self, &opened, Ready::new(demand, &opened)?)?;
+        self.answer(Box::new(rows), queries.as_ref(), global)
+    }
+
+    /// Asks all queries, and tells what became of them.
+    fn answer(
+        &self,
+        searched: Box<dyn Searched + '_>,
+        queries: Option<&SignatureFile>,
+        global: &Global,
+    ) -> anyhow::Result<Outcome> {
+        let mut session = Session::new(self, searched, global);
         let mut outcome = Outcome::Done;
-        match (&queries, &self.queries) {
+        match (queries, &self.queries) {
             (Some(queries), _) => session.ask_signatures(queries)?,
             (None, Some(input)) => outcome = session.ask_documents(input, global)?,
             (None, None) => session.ask_one()?,
         }
-        session.out.flush().context("standard output")?;
+        session.lines.out.flush().context("standard output")?;
         if self.index.explain {
             session.explain(global)?;
         }
@@ -164,6 +155,11 @@ impl Search {
             Outcome::Done if session.hits == 0 => Outcome::NothingFound,
             outcome => outcome,
         })
+    }
+
+    /// Whether queries are documents that are not to find themselves.
+    fn not_self(&self) -> bool {
+        self.conditions.exclude_self || self.id.is_some()
     }
 
     /// The queries, if they are signatures.
@@ -197,14 +193,8 @@ fn is_signature_file(input: &str) -> bool {
 /// One run of the command: queries go in, hits come out.
 struct Session<'a> {
     search: &'a Search,
-    file: &'a SignatureFile,
-    path: &'a Path,
-    searcher: Searcher<'a>,
-    ready: About,
-    question: Question,
-    json: bool,
-    out: BufWriter<std::io::StdoutLock<'static>>,
-    found: Answers,
+    searched: Box<dyn Searched + 'a>,
+    lines: Lines,
     queries: usize,
     unsigned: u64,
     hits: usize,
@@ -212,14 +202,14 @@ struct Session<'a> {
     time: Duration,
 }
 
-/// What there is to know of the index that is asked.
-struct About {
-    takes_margins: bool,
-    batch: usize,
-    planned: Option<plan::Choice>,
-    was_built: bool,
-    to_find_more: &'static str,
-    lines: Vec<(&'static str, String)>,
+/// Where hits are written, a line for each.
+struct Lines {
+    out: BufWriter<std::io::StdoutLock<'static>>,
+    json: bool,
+    /// Whether the query is told, as there are several.
+    with_query: bool,
+    /// What found them, for scripts.
+    index: Option<String>,
 }
 
 /// What all answers together are worth.
@@ -263,135 +253,90 @@ impl Worth {
 }
 
 impl<'a> Session<'a> {
-    fn new(
-        search: &'a Search,
-        opened: &'a Opened,
-        queries: Option<&SignatureFile>,
-        global: &Global,
-    ) -> anyhow::Result<Self> {
-        let question = search.question();
-        let queries = search.expected_queries(queries);
-        let demand = Demand { args: &search.index, question, queries, global };
-        let ready = Ready::new(demand, opened)?;
-        let Ready { index, takes_margins, batch, planned, was_built, to_find_more, about } = ready;
-        Ok(Session {
-            search,
-            file: &opened.file,
-            path: &opened.path,
-            searcher: Searcher::with_index(&opened.file, index),
-            ready: About { takes_margins, batch, planned, was_built, to_find_more, lines: about },
-            question,
-            json: global.json(),
+    fn new(search: &'a Search, searched: Box<dyn Searched + 'a>, global: &Global) -> Self {
+        let lines = Lines {
             out: BufWriter::new(std::io::stdout().lock()),
-            found: Answers::new(),
+            json: global.json(),
+            with_query: search.queries.is_some(),
+            index: searched.about().name.clone(),
+        };
+        Session {
+            search,
+            searched,
+            lines,
             queries: 0,
             unsigned: 0,
             hits: 0,
             worth: Worth::default(),
             time: Duration::ZERO,
-        })
+        }
     }
 
     fn ask_one(&mut self) -> anyhow::Result<()> {
         let search = self.search;
         if let Some(id) = &search.id {
-            return self.ask_row(id);
+            let stored = self.searched.stored(id)?;
+            return self.ask(&stored);
         }
-        let mut queries = Queries::new(self.file.signatures().bits())?;
+        let mut queries = Queries::new(self.searched.bits())?;
         match (&search.signature, &search.text, &search.document) {
             (Some(hex), _, _) => {
-                queries.names.push(QueryName { id: "0".into(), passage: None });
+                queries.names.push(QueryName::number(0));
                 queries.signatures.push(&Signature::from_hex(hex)?)?;
             }
-            (_, Some(text), _) => self.sign(&Document::new("0", text), &mut queries)?,
-            (_, _, Some(file)) => self.sign(&search.read.one_document(file)?, &mut queries)?,
+            (_, Some(text), _) => self.sign(Document::new("0", text), &mut queries)?,
+            (_, _, Some(file)) => self.sign(search.read.one_document(file)?, &mut queries)?,
             _ => unreachable!("one of them is required"),
         }
-        self.ask(queries, &[])
-    }
-
-    /// The neighbors of the rows of a stored document, without these rows themselves.
-    fn ask_row(&mut self, id: &str) -> anyhow::Result<()> {
-        let all = self.file.signatures();
-        let own: Vec<usize> = (0..all.len()).filter(|&row| self.file.id(row) == id).collect();
-        if own.is_empty() {
-            let problem = format!("{}: there is no document `{id}`", self.path.display());
-            return Err(hinted(problem, self.likely_id(id)));
-        }
-        self.question = match self.question {
-            Question::Nearest(k) => Question::Nearest(k.saturating_add(own.len())),
-            // The first may be the document itself, so all are asked for.
-            Question::First(radius) => Question::Within(radius),
-            within => within,
-        };
-        let mut queries = Queries::new(all.bits())?;
-        for &row in &own {
-            queries.push_row(self.file, row)?;
-        }
-        self.ask(queries, &own)
-    }
-
-    /// An id that was perhaps meant, or an example of what ids look like.
-    fn likely_id(&self, wanted: &str) -> String {
-        let mut ids = (0..self.file.signatures().len()).map(|row| self.file.id(row));
-        match (ids.find(|id| id.contains(wanted)), self.file.signatures().is_empty()) {
-            (Some(id), _) => format!("is it `{id}`?"),
-            (None, false) => format!("ids look like `{}` here", self.file.id(0)),
-            (None, true) => "there are no signatures in it".to_owned(),
-        }
+        self.ask(&queries)
     }
 
     fn ask_signatures(&mut self, queries: &SignatureFile) -> anyhow::Result<()> {
-        if let (Some(stored), Some(given)) = (self.file.recipe(), queries.recipe()) {
+        if let (Some(stored), Some(given)) = (self.searched.recipe(), queries.recipe()) {
             stored.check_same(given)?;
         }
-        let rows = queries.signatures().len();
-        for start in (0..rows).step_by(self.ready.batch) {
+        let (rows, most) = (queries.signatures().len(), self.searched.about().batch);
+        for start in (0..rows).step_by(most) {
             let mut batch = Queries::new(queries.signatures().bits())?;
-            for row in start..rows.min(start + self.ready.batch) {
+            for row in start..rows.min(start + most) {
                 batch.push_row(queries, row)?;
             }
-            self.ask(batch, &[])?;
+            self.ask(&batch)?;
         }
         Ok(())
     }
 
     fn ask_documents(&mut self, input: &str, global: &Global) -> anyhow::Result<Outcome> {
         let signer = self.signer()?;
-        let sources = Sources::open(&[input.to_owned()], &self.search.read, false)?;
+        let payload = !self.search.conditions.exclude_same.is_empty();
+        let sources = Sources::open(&[input.to_owned()], &self.search.read, payload)?;
         let mut reading = Reading::new(&sources, self.search.read.on_error, global);
-        let bits = self.file.signatures().bits();
+        let (bits, most) = (self.searched.bits(), self.searched.about().batch);
         let mut waiting = Queries::new(bits)?;
         let work = |records: Vec<Record>| sign_queries(&signer, records);
         reading.run(global.threads(), work, |chunk, reading| {
             self.unsigned += chunk.unsigned;
             reading.note(chunk.documents, chunk.bad)?;
-            for (id, signed) in chunk.signed {
-                waiting.push(&id, &signed)?;
-                if waiting.names.len() == self.ready.batch {
-                    self.ask(std::mem::replace(&mut waiting, Queries::new(bits)?), &[])?;
+            for (id, payload, signed) in chunk.signed {
+                waiting.push(&id, &payload, &signed)?;
+                if waiting.names.len() == most {
+                    self.ask(&std::mem::replace(&mut waiting, Queries::new(bits)?))?;
                 }
             }
             Ok(())
         })?;
-        self.ask(waiting, &[])?;
+        self.ask(&waiting)?;
         Ok(reading.finish())
     }
 
     fn signer(&self) -> anyhow::Result<Signer> {
-        let path = self.path.display();
-        let recipe = self.file.recipe().ok_or_else(|| {
-            let problem = format!("{path} does not say how its signatures were made, so a text cannot be compared");
-            hinted(problem, "give the query as `--signature HEX`, or as a .sig, .npy or .hex file to `--queries`")
-        })?;
-        let signer = signer(recipe.clone(), self.search.terms.terms.as_deref())?;
-        Ok(if self.ready.takes_margins { signer.with_margins() } else { signer })
+        self.searched.signer(self.search.terms.terms.as_deref())
     }
 
     /// Adds the signatures of a document to the queries: one, or one for each passage.
-    fn sign(&self, document: &Document, queries: &mut Queries) -> anyhow::Result<()> {
+    fn sign(&self, document: Document, queries: &mut Queries) -> anyhow::Result<()> {
         let signer = self.signer()?;
-        let signed = signer.sign(document, &mut Scratch::default());
+        let signed = signer.sign(&document, &mut Scratch::default());
         if signed.is_empty() {
             let wanted = signer.recipe().min_features;
             let problem = match wanted {
@@ -400,62 +345,37 @@ impl<'a> Session<'a> {
             };
             return Err(hinted(problem, "give a longer text"));
         }
-        Ok(signed.iter().try_for_each(|signed| queries.push(&document.id, signed))?)
+        let payload = Value::Object(document.payload);
+        Ok(signed.iter().try_for_each(|signed| queries.push(&document.id, &payload, signed))?)
     }
 
-    /// Asks, and writes the hits. The rows of `own` are not to be among them.
-    fn ask(&mut self, queries: Queries, own: &[usize]) -> anyhow::Result<()> {
+    /// Asks, and writes the hits.
+    fn ask(&mut self, queries: &Queries) -> anyhow::Result<()> {
         if queries.names.is_empty() {
             return Ok(());
         }
-        let mut found = std::mem::take(&mut self.found);
         let started = Instant::now();
-        let promise = self.searcher.ask(queries.as_asked()?, self.question, &mut found)?;
+        let promise = self.searched.ask(queries)?;
         self.time += started.elapsed();
         let before = self.hits;
-        let wanted = match self.search.question() {
-            Question::First(_) => 1,
-            Question::Nearest(k) => k,
-            Question::Within(_) => usize::MAX,
-        };
-        for (name, neighbors) in queries.names.iter().zip(found.iter()) {
-            let others = neighbors.iter().filter(|n| !own.contains(&(n.row as usize)));
-            for &neighbor in others.take(wanted) {
+        for (query, name) in queries.names.iter().enumerate() {
+            for hit in self.searched.hits(queries, query) {
                 self.hits += 1;
-                let hit = self.searcher.hit(neighbor);
-                self.write(name, &hit, promise).context("standard output")?;
+                self.lines.write(name, &hit, promise).context("standard output")?;
             }
         }
         self.queries += queries.names.len();
         self.worth.add(promise, self.hits - before);
-        self.found = found;
         Ok(())
-    }
-
-    fn write(&mut self, query: &QueryName, hit: &Hit<'_>, promise: Promise) -> std::io::Result<()> {
-        if self.json {
-            return writeln!(self.out, "{}", json_of(query, hit, promise));
-        }
-        if self.search.queries.is_some() {
-            write!(self.out, "{}\t", escape(&query.id))?;
-        }
-        write!(self.out, "{}\t{}", hit.distance, escape(&hit.id))?;
-        if let Some(passage) = &hit.passage {
-            write!(self.out, "\tbytes {} to {}", passage.start, passage.end)?;
-        }
-        if let Some(payload) = &hit.payload {
-            write!(self.out, "\t{payload}")?;
-        }
-        writeln!(self.out)
     }
 
     /// How the search was done.
     fn explain(&self, global: &Global) -> anyhow::Result<()> {
         let explain = Explain {
             args: &self.search.index,
-            file: self.file,
-            about: &self.ready,
-            question: self.question,
+            file: self.searched.file(),
+            about: self.searched.about(),
+            question: self.search.question(),
             queries: self.queries,
             time: self.time,
             answers: self.worth.in_words(),
@@ -468,7 +388,7 @@ impl<'a> Session<'a> {
         let wanted = self.search.index.recall.unwrap_or(0.0);
         if self.worth.recall().is_some_and(|recall| recall < wanted as f32) {
             say(global, || {
-                let more = self.ready.to_find_more;
+                let more = self.searched.about().to_find_more;
                 format!("note: that is less than `--recall {wanted}`: {more}")
             });
         }
@@ -476,8 +396,8 @@ impl<'a> Session<'a> {
 
     /// What was searched and found, and what to try if it was nothing.
     fn tell(&self, global: &Global) {
-        let (rows, bits) = (self.file.signatures().len(), self.file.signatures().bits());
-        let asked = match self.question {
+        let (rows, bits) = (self.searched.len(), self.searched.bits());
+        let asked = match self.search.question() {
             Question::Within(radius) => format!("within {radius} of {bits} bits"),
             Question::First(radius) => format!("first within {radius} of {bits} bits"),
             Question::Nearest(_) => "nearest".to_owned(),
@@ -487,8 +407,8 @@ impl<'a> Session<'a> {
             queries => format!(" for {}", counted(queries as u64, "query")),
         };
         say(global, || {
-            let (hits, rows) =
-                (counted(self.hits as u64, "hit"), counted(rows as u64, "signature"));
+            let thing = self.searched.about().thing;
+            let (hits, rows) = (counted(self.hits as u64, "hit"), counted(rows as u64, thing));
             format!("{hits} {asked}{queries} among {rows} ({})", self.worth.in_words())
         });
         self.tell_recall(global);
@@ -515,6 +435,29 @@ impl<'a> Session<'a> {
     }
 }
 
+impl Lines {
+    fn write(&mut self, query: &QueryName, hit: &Hit<'_>, promise: Promise) -> std::io::Result<()> {
+        if self.json {
+            let mut line = json_of(query, hit, promise);
+            if let Some(index) = &self.index {
+                line["index"] = json!(index);
+            }
+            return writeln!(self.out, "{line}");
+        }
+        if self.with_query {
+            write!(self.out, "{}\t", escape(&query.id))?;
+        }
+        write!(self.out, "{}\t{}", hit.distance, escape(&hit.id))?;
+        if let Some(passage) = &hit.passage {
+            write!(self.out, "\tbytes {} to {}", passage.start, passage.end)?;
+        }
+        if let Some(payload) = &hit.payload {
+            write!(self.out, "\t{payload}")?;
+        }
+        writeln!(self.out)
+    }
+}
+
 fn json_of(query: &QueryName, hit: &Hit<'_>, promise: Promise) -> Value {
     let range = |range: &Range<u64>| json!({ "start": range.start, "end": range.end });
     let mut line = json!({ "query": query.id, "id": hit.id, "distance": hit.distance });
@@ -537,7 +480,7 @@ fn json_of(query: &QueryName, hit: &Hit<'_>, promise: Promise) -> Value {
 /// What became of a chunk of queries.
 #[derive(Default)]
 struct SignedQueries {
-    signed: Vec<(String, Signed)>,
+    signed: Vec<(String, Value, Signed)>,
     bad: Vec<BadRecord>,
     documents: u64,
     unsigned: u64,
@@ -552,7 +495,9 @@ fn sign_queries(signer: &Signer, records: Vec<Record>) -> SignedQueries {
                 chunk.documents += 1;
                 let signed = signer.sign(&document, &mut scratch);
                 chunk.unsigned += u64::from(signed.is_empty());
-                chunk.signed.extend(signed.into_iter().map(|signed| (document.id.clone(), signed)));
+                let payload = Value::Object(document.payload);
+                let named = |signed| (document.id.clone(), payload.clone(), signed);
+                chunk.signed.extend(signed.into_iter().map(named));
             }
             Err(bad) => chunk.bad.push(bad),
         }

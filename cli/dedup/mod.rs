@@ -1,5 +1,6 @@
 //! The stages of a deduplication: documents are signed, what is kept is decided, the result is written.
 
+pub(crate) mod add;
 pub(crate) mod elsewhere;
 pub(crate) mod estimate;
 pub(crate) mod examples;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{groups::Groups, sign::SignedInput};
+use super::{add::Added, groups::Groups, sign::SignedInput};
 
 /// Everything there is to know of a run.
 #[derive(Debug, Serialize)]
@@ -27,8 +27,12 @@ pub(crate) struct Report {
     pub(crate) unsigned: u64,
     /// Documents without the field by which keepers are chosen.
     pub(crate) without_field: u64,
-    /// Documents whose signatures are near those of an earlier collection.
+    /// Documents that were there before, by their signatures...
     pub(crate) elsewhere: u64,
+    /// ...and by their texts, where there were any.
+    pub(crate) elsewhere_compared: u64,
+    /// What was added to the collection.
+    pub(crate) added: Option<Added>,
     pub(crate) skipped: u64,
     pub(crate) text_bytes: u64,
     pub(crate) removed_bytes: u64,
@@ -127,6 +131,8 @@ pub(crate) struct Findings<'a> {
     pub(crate) decided: &'a Deduplicated,
     pub(crate) groups: &'a Groups,
     pub(crate) dial: Dial,
+    /// How many documents that were there before had a text to be compared with.
+    pub(crate) compared: u64,
     /// More than that of a source, or in a cluster, is an alarm.
     pub(crate) max_loss: f64,
     pub(crate) max_cluster: Option<usize>,
@@ -194,6 +200,8 @@ impl Findings<'_> {
             unsigned: input.unsigned,
             without_field: input.without_field,
             elsewhere,
+            elsewhere_compared: self.compared,
+            added: None,
             skipped: input.skipped,
             text_bytes: input.text_bytes,
             removed_bytes,

@@ -41,10 +41,24 @@ impl Report {
                     &format!("\nthat is less than the {promised:.0}% promised: see docs/dedup.md");
             }
         }
-        if self.elsewhere > 0 {
+        let by_signature = self.elsewhere - self.elsewhere_compared;
+        if by_signature > 0 {
             text += &format!(
                 "\nof these, {} for their signatures are near those of `--against`; texts were not compared",
-                counted(self.elsewhere, "document")
+                counted(by_signature, "document")
+            );
+        }
+        if self.elsewhere_compared > 0 {
+            text += &format!(
+                "\nof these, {} for `--against` has them already, by their texts",
+                counted(self.elsewhere_compared, "document")
+            );
+        }
+        if let Some(added) = self.added {
+            text += &format!(
+                "\n{} added to the collection, {} of them in place of one with the same id",
+                counted(added.documents, "document"),
+                added.replaced
             );
         }
         if self.without_field > 0 {

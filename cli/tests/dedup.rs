@@ -6,6 +6,10 @@ mod common;
 use std::{fmt::Write, fs, process::Command};
 
 use common::Place;
+use lookalike::{
+    Recipe,
+    collection::{Collection, Keeps, Settings},
+};
 use serde_json::{Value, json};
 
 fn json_lines(text: &str) -> Vec<Value> {
@@ -295,6 +299,108 @@ fn what_an_earlier_collection_has_is_not_new() {
     let removed = json_lines(&read(&place, "out/removed/new.jsonl"));
     assert_eq!(removed.len(), 40);
     assert!(removed.iter().all(|object| object["duplicate_of"].as_str().unwrap().starts_with('a')));
+}
+
+/// An empty collection of the recipe that documents are deduplicated by.
+fn archive(place: &Place, name: &str, texts: bool) -> Collection {
+    let recipe = Recipe::named("minhash-256").unwrap();
+    let keeps = Keeps { texts, margins: false };
+    let settings = Settings { keeps, ..Settings::of_recipe(recipe) };
+    Collection::create(&place.path(name), settings).unwrap()
+}
+
+#[test]
+fn what_a_collection_has_is_not_new() {
+    let place = Place::new();
+    let all = stories(30);
+    let (old, new): (Vec<Value>, Vec<Value>) =
+        all.into_iter().partition(|object| object["id"].as_str().unwrap().starts_with('a'));
+    place.write("old.jsonl", jsonl(&old));
+    place.write("new.jsonl", jsonl(&new));
+    for (name, texts) in [("texts", true), ("signatures", false)] {
+        drop(archive(&place, name, texts));
+        let said = place.expect(0, &format!("dedup old.jsonl --against {name} --add"));
+        assert!(said.err.contains("30 documents added to the collection"), "{}", said.err);
+        let record = Collection::open_reader(&place.path(name)).unwrap();
+        let record = record.get(&["a7"], true).unwrap().remove(0).unwrap();
+        assert_eq!(
+            (&record.payload_value()["source"], record.text.is_some()),
+            (&json!("one"), texts)
+        );
+
+        // Without --add it is only read, whoever writes to it.
+        let writer = Collection::open(&place.path(name)).unwrap();
+        let line = format!("dedup new.jsonl --against {name}");
+        let said = place.expect(0, &format!("{line} -o {name}-out --pairs {name}.jsonl"));
+        let told = if texts { "by their texts" } else { "texts were not compared" };
+        assert!(said.err.contains(told), "{}", said.err);
+        let removed = json_lines(&read(&place, &format!("{name}-out/removed/new.jsonl")));
+        assert_eq!(removed.len(), 40);
+        for object in &removed {
+            let id = object["id"].as_str().unwrap();
+            assert_eq!(object["duplicate_of"], json!(format!("a{}", &id[1..])));
+            let similarity = object["similarity"].as_f64().unwrap();
+            assert!(!texts || (id.starts_with('c') == (similarity == 1.0)), "{object}");
+        }
+        let pairs = json_lines(&read(&place, &format!("{name}.jsonl")));
+        assert!(pairs.iter().any(|pair| pair["id_a"] == "a3" && pair["id_b"] == "c3"));
+        let report = report(&place, &format!("{name}-out"));
+        assert_eq!((&report["elsewhere"], &report["added"]), (&json!(40), &Value::Null));
+        assert_eq!(report["elsewhere_compared"], json!(if texts { 40 } else { 0 }));
+        let said = place.expect(2, &format!("{line} -o {name}-locked --add"));
+        assert!(said.err.contains("another process is writing"), "{}", said.err);
+        writer.close().unwrap();
+
+        // What is added is not new the next time.
+        place.expect(0, &format!("{line} -o {name}-one --add"));
+        assert_eq!(report_of_added(&place, &format!("{name}-one")), json!(60));
+        place.expect(0, &format!("{line} -o {name}-two --add --force"));
+        assert_eq!(read(&place, &format!("{name}-two/kept/new.jsonl")), "");
+        assert_eq!(report_of_added(&place, &format!("{name}-two")), json!(0));
+        assert_eq!(Collection::open(&place.path(name)).unwrap().snapshot().len(), 90);
+    }
+}
+
+fn report_of_added(place: &Place, output: &str) -> Value {
+    report(place, output)["added"]["documents"].clone()
+}
+
+#[test]
+fn texts_decide_where_signatures_are_not_enough() {
+    let place = Place::new();
+    let text = story(1, 80);
+    // Near enough for the signatures, at a similarity of about .6.
+    let other: Vec<&str> = text.split(' ').collect();
+    let other = other.iter().enumerate().map(|(i, word)| if i % 16 == 8 { "other" } else { word });
+    let other = other.collect::<Vec<_>>().join(" ");
+    place.write("old.jsonl", jsonl(&[json!({ "id": "old", "text": text })]));
+    place.write("new.jsonl", jsonl(&[json!({ "id": "new", "text": other })]));
+    drop((archive(&place, "texts", true), archive(&place, "signatures", false)));
+    for (name, kept) in [("texts", 1), ("signatures", 0)] {
+        place.expect(0, &format!("dedup old.jsonl --against {name} --add"));
+        place.expect(0, &format!("dedup new.jsonl -o {name}-out --against {name} --radius 90"));
+        let lines = read(&place, &format!("{name}-out/kept/new.jsonl")).lines().count();
+        assert_eq!(lines, kept, "{name}");
+    }
+}
+
+#[test]
+fn a_collection_must_fit() {
+    let place = Place::new();
+    place.write("new.jsonl", jsonl(&stories(3)));
+    let settings = Settings::of_recipe(Recipe::named("text").unwrap());
+    drop(Collection::create(&place.path("text"), settings).unwrap());
+    let said = place.expect(2, "dedup new.jsonl --against text");
+    assert!(
+        said.err.contains("recipe `text`") && said.err.contains("recipe `minhash-256`"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("lookalike create"), "{}", said.err);
+    place.expect(0, "sign new.jsonl --recipe minhash-256 -o old.sig");
+    let said = place.expect(2, "dedup new.jsonl --against old.sig --add");
+    assert!(said.err.contains("adds to one collection"), "{}", said.err);
+    place.expect(2, "dedup new.jsonl --add");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use lookalike::{
 };
 
 use super::{
-    About,
     ready::{IndexArgs, radius_of, seconds},
+    searched::About,
 };
 use crate::{
     commands::Global,
@@ -23,7 +23,8 @@ use crate::{
 /// A search that was done.
 pub(super) struct Explain<'a> {
     pub(super) args: &'a IndexArgs,
-    pub(super) file: &'a SignatureFile,
+    /// The signatures, if they are in a file: others are not planned for.
+    pub(super) file: Option<&'a SignatureFile>,
     pub(super) about: &'a About,
     pub(super) question: Question,
     pub(super) queries: usize,
@@ -48,14 +49,16 @@ impl Explain<'_> {
             let predicted = predicted.map_or(String::new(), |text| format!(" (predicted: {text})"));
             tell(format!("{name:<12} {text}{predicted}"));
         }
-        let rows = self.file.signatures().len();
+        let rows = self.file.map_or(0, |file| file.signatures().len());
         others.iter().for_each(|plan| tell(format!("{:<12} {}", "instead", line(plan, rows))));
         Ok(())
     }
 
     /// What the planner says about the index, and about the best others. It has nothing to say of the nearest.
     fn predicted(&self, global: &Global) -> anyhow::Result<(Option<Plan>, Vec<Plan>)> {
-        let (Some(radius), true) = (radius_of(self.question), self.queries > 0) else {
+        let (Some(radius), Some(file), true) =
+            (radius_of(self.question), self.file, self.queries > 0)
+        else {
             return Ok((None, Vec::new()));
         };
         let queries = self.queries as u64;
@@ -68,7 +71,7 @@ impl Explain<'_> {
             memory: self.args.memory,
             recall: self.args.recall.unwrap_or(1.0),
         };
-        let planner = Planner::new(self.file, &task, global)?;
+        let planner = Planner::new(file, &task, global)?;
         let plan = self.about.planned.and_then(|index| planner.price(&task, index));
         let others = planner.plans(&task).into_iter();
         let others = others.filter(|other| Some(other.index) != self.about.planned);

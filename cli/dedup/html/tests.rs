@@ -20,6 +20,8 @@ fn empty(documents: u64) -> Report {
         unsigned: 0,
         without_field: 0,
         elsewhere: 0,
+        elsewhere_compared: 0,
+        added: None,
         skipped: 0,
         text_bytes: 100 * documents,
         removed_bytes: 0,
