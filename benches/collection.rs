@@ -216,21 +216,27 @@ fn changes(folder: &Path, rows: u64) -> Result<()> {
     println!("search at rest after that: {:.2} us a query", at_rest()?);
 
     const CHANGES: u64 = 10_000;
+    const ROUNDS: u64 = 10;
     let some = |round: u64| (0..CHANGES).map(move |i| mixed(round << 32 | i) % total);
     let micros = |took: Duration| took.as_secs_f64() * 1e6 / CHANGES as f64;
-    for round in 0..3 {
-        let batch: Vec<Entry> =
-            some(round).map(|i| Entry { payload: Some("{}".into()), ..entry(i, 64) }).collect();
+    let (mut replaced, mut removed) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let entry = |i| Entry { payload: Some("{}".into()), ..entry(i, 64) };
+        let batch: Vec<Entry> = some(round).map(entry).collect();
         let started = Instant::now();
         collection.put(&batch, IfExists::Replace)?;
-        let replaced = micros(started.elapsed());
-        let ids: Vec<String> = some(round + 10).map(|i| entry(i, 64).id).collect();
+        replaced.push(micros(started.elapsed()));
+        let ids: Vec<String> = some(round + ROUNDS).map(|i| entry(i).id).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let started = Instant::now();
         collection.remove(&ids)?;
-        let removed = micros(started.elapsed());
+        removed.push(micros(started.elapsed()));
+    }
+    for (name, times) in [("replace", replaced), ("remove", removed)] {
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let most = times.iter().copied().fold(0.0, f64::max);
         println!(
-            "in batches of {CHANGES} at {total} rows: replace {replaced:.1} us, remove {removed:.1} us each"
+            "{name}, {ROUNDS} batches of {CHANGES} at {total} rows: {mean:.1} us each, {most:.1} in the slowest batch"
         );
     }
     Ok(collection.close()?)

@@ -33,6 +33,9 @@ pub(super) enum Wanted {
 
 /// Fewer rows than this are as soon compared as looked up.
 pub(super) const INDEXED_FROM: usize = 2048;
+/// For fewer rows than this, four slices of 16 bits tell one-word signatures apart well enough: half the tables to look into,
+/// and to build.
+const FEW: usize = 1 << 19;
 /// Fewer rows than this have no graph: to build one takes longer than many scans.
 const GRAPH_FROM: usize = 50_000;
 /// Radii that wider signatures are asked for are too wide for tables.
@@ -43,6 +46,9 @@ impl Kept {
     pub(super) fn index_of(self, rows: usize, bits: u32) -> Wanted {
         match self {
             _ if rows < INDEXED_FROM => Wanted::Scan,
+            Kept::Auto if bits == 64 && rows < FEW => {
+                Wanted::Tables(Method::Multi { slices: 4, parts: 1 })
+            }
             Kept::Auto if bits <= WIDEST_TABLES => Wanted::Tables(Method::usual(bits, rows)),
             Kept::Tables(method) => Wanted::Tables(method),
             Kept::Graph(shape) if rows >= GRAPH_FROM => Wanted::Graph(shape),

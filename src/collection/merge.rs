@@ -28,6 +28,8 @@ const QUIET: Duration = Duration::from_millis(500);
 const SAVED_FROM: usize = 4096;
 /// While rows come, parts are saved when this many are not: after a crash they are read from the store.
 const UNSAVED: usize = 1 << 19;
+/// After so many changes the store moves what it has logged, in the background rather than while somebody waits.
+const LOGGED: usize = 20_000;
 /// With more parts than this, whoever adds waits for the merge.
 const MOST_PARTS: usize = 24;
 
@@ -49,6 +51,8 @@ struct State {
     /// Whether there is somebody who merges, and whether he does so now.
     merging: bool,
     working: bool,
+    /// Rows that came since the store moved what it has logged.
+    logged: usize,
     /// What went wrong in the background. It costs time, not answers.
     problem: Option<Error>,
 }
@@ -60,6 +64,7 @@ impl Current {
             stop: false,
             merging: false,
             working: false,
+            logged: 0,
             problem: None,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
@@ -92,6 +97,7 @@ impl Current {
         let mut snapshot = Snapshot::clone(&state.snapshot);
         snapshot.change(added.log, grown, removed);
         state.snapshot = Arc::new(snapshot);
+        state.logged += added.positions.len() + removed.len();
         drop(state);
         self.changed.notify_all();
         Ok(())
@@ -152,8 +158,11 @@ impl Current {
                 return None;
             }
             state.working = false;
-            if let Some(task) = self.next_task(&state.snapshot, quiet) {
+            let checkpoint = self.folder.is_some() && state.logged >= LOGGED;
+            let task = checkpoint.then_some(Task::Checkpoint);
+            if let Some(task) = task.or_else(|| self.next_task(&state.snapshot, quiet)) {
                 state.working = true;
+                state.logged = if checkpoint { 0 } else { state.logged };
                 return Some(task);
             }
             self.changed.notify_all();
@@ -180,6 +189,7 @@ impl Current {
         match task {
             Task::Merge(parts) => self.merge(parts),
             Task::Save(parts) => parts.iter().try_for_each(|live| self.save(&live.part, store)),
+            Task::Checkpoint => store.checkpoint(),
         }
     }
 
@@ -245,6 +255,8 @@ impl Current {
 enum Task {
     Merge(Vec<LivePart>),
     Save(Vec<LivePart>),
+    /// Move what the store has logged to where it stays.
+    Checkpoint,
 }
 
 /// Merges in the background, until this is dropped.

@@ -52,9 +52,11 @@ const COLUMNS: &str = "position, id, signature, margins, payload, time, checksum
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The page cache, in KiB: the inner pages of the index of ids stay in memory.
 const CACHE_KIB: i64 = 256 << 10;
-/// Pages that the log of a writer grows to before they are moved into the file: moving the same page once rather than
-/// many times is what makes bulk writes fast.
-const CHECKPOINT_PAGES: i64 = 32 << 10;
+/// Up to so many bytes the file is mapped: a record that is read at random costs no system call.
+const MAPPED: i64 = 1 << 40;
+/// Pages that the log of a writer grows to before they are moved into the file, if nobody did so in the background: moving
+/// the same page once rather than many times is what makes bulk writes fast.
+const CHECKPOINT_PAGES: i64 = 64 << 10;
 
 /// A SQLite file with the records of a collection.
 pub(super) struct Sqlite {
@@ -467,6 +469,11 @@ impl Store for Sqlite {
         read().map_err(self.failed())
     }
 
+    fn checkpoint(&mut self) -> Result<()> {
+        let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
+        self.connection.query_row(checkpoint, [], |_| Ok(())).map_err(self.failed())
+    }
+
     fn check(&mut self) -> Result<Vec<String>> {
         let mut problems = Vec::new();
         let read = || {
@@ -545,6 +552,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
         // Commits are on the disk when they return: power may fail, not only processes.
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        connection.pragma_update(None, "mmap_size", MAPPED)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         let flags = FunctionFlags::SQLITE_UTF8
             | FunctionFlags::SQLITE_DETERMINISTIC
