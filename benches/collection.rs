@@ -212,6 +212,9 @@ fn changes(folder: &Path, rows: u64) -> Result<()> {
         busy / rest
     );
     let total = rows + adding;
+    let parts: Vec<usize> = collection.snapshot().parts().map(|part| part.rows).collect();
+    let brief = search(&collection, &queries, |asked| asked >= 300)?;
+    println!("... and when the last are in, parts {parts:?}: {brief:.2} us a query");
     collection.settle()?;
     println!("search at rest after that: {:.2} us a query", at_rest()?);
 

@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
 use super::{
     kept::INDEXED_FROM,
     part::{LivePart, Part, Rows},
@@ -28,7 +30,8 @@ const QUIET: Duration = Duration::from_millis(500);
 const SAVED_FROM: usize = 4096;
 /// While rows come, parts are saved when this many are not: after a crash they are read from the store.
 const UNSAVED: usize = 1 << 19;
-/// After so many changes the store moves what it has logged, in the background rather than while somebody waits.
+/// After so many changes the store moves what it has logged: in the background rather than while somebody waits, and soon,
+/// since readers look through what is logged for every page.
 const LOGGED: usize = 20_000;
 /// With more parts than this, whoever adds waits for the merge.
 const MOST_PARTS: usize = 24;
@@ -41,6 +44,8 @@ pub(super) struct Current {
     about: About,
     /// Where segments are; none if this process does not write any.
     folder: Option<PathBuf>,
+    /// Builds what is added.
+    pool: Option<ThreadPool>,
 }
 
 #[derive(Debug)]
@@ -68,7 +73,8 @@ impl Current {
             problem: None,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        Arc::new(Current { state, changed, about: about.clone(), folder })
+        let pool = half_of_the_cores();
+        Arc::new(Current { state, changed, about: about.clone(), folder, pool })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -84,19 +90,25 @@ impl Current {
         self.state().problem.take()
     }
 
-    /// Makes changes that are committed visible. Only one thread does so at a time, and merges leave the last part alone
-    /// as long as it grows, so what is built here outside of the lock is still right when it is put in its place.
+    /// Makes changes that are committed visible. Only one thread does so at a time.
     pub(super) fn change(&self, added: Rows, removed: &[u64]) -> Result<()> {
         let mut state = self.state();
         while state.snapshot.parts.len() > MOST_PARTS && state.merging && state.problem.is_none() {
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         drop(state);
-        let grown = self.snapshot().grown(&added)?;
-        let mut state = self.state();
-        let mut snapshot = Snapshot::clone(&state.snapshot);
-        snapshot.change(added.log, grown, removed);
-        state.snapshot = Arc::new(snapshot);
+        let mut state = loop {
+            // Searches go on while this is built, and so do merges: one may have taken what it grew from.
+            let grown = in_pool(self.pool.as_ref(), || self.snapshot().grown(&added))?;
+            let mut state = self.state();
+            let from = grown.as_ref().and_then(|grown| grown.from.as_ref());
+            if from.is_none_or(|from| state.snapshot.ends_with(from)) {
+                let mut snapshot = Snapshot::clone(&state.snapshot);
+                snapshot.change(added.log, grown, removed);
+                state.snapshot = Arc::new(snapshot);
+                break state;
+            }
+        };
         state.logged += added.positions.len() + removed.len();
         drop(state);
         self.changed.notify_all();
@@ -117,36 +129,65 @@ impl Current {
         }
     }
 
-    /// Starts the thread that merges, with a connection of its own.
-    pub(super) fn merge_in_background(self: &Arc<Self>, mut store: Box<dyn Store>) -> Merging {
-        let current = self.clone();
+    /// Starts the threads that merge and that have the store move what it has logged, each with a connection of its own.
+    pub(super) fn merge_in_background(
+        self: &Arc<Self>,
+        connect: impl Fn() -> Result<Box<dyn Store>>,
+    ) -> Result<Merging> {
+        let (mut merges, mut moves) = (connect()?, connect()?);
         {
-            let mut state = current.state();
+            let mut state = self.state();
             (state.merging, state.stop) = (true, false);
         }
-        let merge = move || {
-            // Others want to search meanwhile.
-            let threads = (rayon::current_num_threads() / 2).max(1);
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            while let Some(task) = current.wait_for_task() {
-                let mut work = || current.work(&task, store.as_mut());
-                let done = match &pool {
-                    Ok(pool) => pool.install(work),
-                    Err(_) => work(),
-                };
-                if let Err(error) = done {
-                    current.state().problem = Some(error);
-                    break;
-                }
+        let merging = self.clone();
+        let merge = self.spawn("merge", move || {
+            let pool = half_of_the_cores();
+            while let Some(task) = merging.wait_for_task() {
+                in_pool(pool.as_ref(), || merging.work(&task, merges.as_mut()))?;
             }
-            current.state().merging = false;
-            current.changed.notify_all();
+            Ok(())
+        });
+        let moving = self.clone();
+        let checkpoint = self.spawn("checkpoint", move || {
+            while moving.wait_for_log() {
+                moves.checkpoint()?;
+            }
+            Ok(())
+        });
+        let threads = [merge, checkpoint].into_iter().flatten().collect();
+        Ok(Merging { current: self.clone(), threads })
+    }
+
+    /// Starts a thread of the background. If one fails, nobody is to wait for what it would have done.
+    fn spawn(
+        self: &Arc<Self>,
+        name: &str,
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Option<JoinHandle<()>> {
+        let current = self.clone();
+        let run = move || {
+            if let Err(error) = work() {
+                let mut state = current.state();
+                (state.problem, state.merging) = (Some(error), false);
+                drop(state);
+                current.changed.notify_all();
+            }
         };
-        let thread = std::thread::Builder::new().name("merge".to_owned()).spawn(merge).ok();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run).ok();
         if thread.is_none() {
             self.state().merging = false;
         }
-        Merging { current: self.clone(), thread }
+        thread
+    }
+
+    /// Waits until the store has logged so much that it is to be moved; not when merges are to end.
+    fn wait_for_log(&self) -> bool {
+        let mut state = self.state();
+        while !state.stop && state.logged < LOGGED {
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.logged = 0;
+        !state.stop
     }
 
     /// The next thing to do, when there is one; nothing when merges are to end.
@@ -158,11 +199,8 @@ impl Current {
                 return None;
             }
             state.working = false;
-            let checkpoint = self.folder.is_some() && state.logged >= LOGGED;
-            let task = checkpoint.then_some(Task::Checkpoint);
-            if let Some(task) = task.or_else(|| self.next_task(&state.snapshot, quiet)) {
+            if let Some(task) = self.next_task(&state.snapshot, quiet) {
                 state.working = true;
-                state.logged = if checkpoint { 0 } else { state.logged };
                 return Some(task);
             }
             self.changed.notify_all();
@@ -175,7 +213,12 @@ impl Current {
 
     fn next_task(&self, snapshot: &Snapshot, quiet: bool) -> Option<Task> {
         let settled = snapshot.settled();
-        let run = to_merge(&settled).or_else(|| to_tidy(&settled).filter(|_| quiet));
+        // While rows come, the last part may be about to grow.
+        let but_last = &settled[..settled.len().min(snapshot.parts.len().saturating_sub(1))];
+        let run = match quiet {
+            true => to_merge(&settled).or_else(|| to_tidy(&settled)),
+            false => to_merge(but_last),
+        };
         if let Some(run) = run {
             return Some(Task::Merge(snapshot.parts[run].to_vec()));
         }
@@ -189,7 +232,6 @@ impl Current {
         match task {
             Task::Merge(parts) => self.merge(parts),
             Task::Save(parts) => parts.iter().try_for_each(|live| self.save(&live.part, store)),
-            Task::Checkpoint => store.checkpoint(),
         }
     }
 
@@ -203,8 +245,12 @@ impl Current {
         let mut merged = LivePart::new(Part::build(rows, self.about.bits, self.about.index)?);
         let mut state = self.state();
         let mut snapshot = Snapshot::clone(&state.snapshot);
-        let is_first = |live: &LivePart| Arc::ptr_eq(&live.part, &first.part);
-        let Some(start) = snapshot.parts.iter().position(is_first) else { return Ok(()) };
+        let same = |(a, b): (&LivePart, &LivePart)| Arc::ptr_eq(&a.part, &b.part);
+        let are_there = |there: &[LivePart]| there.iter().zip(parts).all(same);
+        // The last of them may have grown meanwhile.
+        let Some(start) = snapshot.parts.windows(parts.len()).position(are_there) else {
+            return Ok(());
+        };
         let place = start..start + parts.len();
         // What was removed while we worked.
         for (now, before) in snapshot.parts[place.clone()].iter().zip(parts) {
@@ -255,24 +301,36 @@ impl Current {
 enum Task {
     Merge(Vec<LivePart>),
     Save(Vec<LivePart>),
-    /// Move what the store has logged to where it stays.
-    Checkpoint,
+}
+
+/// Threads for half of the cores: others want to search meanwhile.
+fn half_of_the_cores() -> Option<ThreadPool> {
+    let threads = (rayon::current_num_threads() / 2).max(1);
+    ThreadPoolBuilder::new().num_threads(threads).build().ok()
+}
+
+fn in_pool<T: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> T + Send) -> T {
+    match pool {
+        Some(pool) => pool.install(work),
+        None => work(),
+    }
 }
 
 /// Merges in the background, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Merging {
     current: Arc<Current>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Merging {
     fn drop(&mut self) {
         self.current.state().stop = true;
         self.current.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        self.current.state().merging = false;
     }
 }
 

@@ -184,7 +184,7 @@ impl Collection {
         }
         let current = Current::new(snapshot, &about, lock.as_ref().map(|_| segments));
         let merging =
-            if writes { Some(current.merge_in_background(place.reader()?)) } else { None };
+            if writes { Some(current.merge_in_background(|| place.reader())?) } else { None };
         Ok(Collection {
             merging: Mutex::new(merging),
             place,
@@ -367,7 +367,7 @@ impl Collection {
     }
 
     fn start_merging(&self) -> Result<()> {
-        let merging = self.current.merge_in_background(self.place.reader()?);
+        let merging = self.current.merge_in_background(|| self.place.reader())?;
         *self.merging.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(merging);
         Ok(())
     }

@@ -11,7 +11,7 @@ mod tests;
 use std::{collections::HashMap, fmt, ops::Range, path::Path};
 
 use postgres::{
-    Client, GenericClient, Row, Transaction,
+    Client, GenericClient, Row, Statement, Transaction,
     binary_copy::BinaryCopyInWriter,
     fallible_iterator::FallibleIterator,
     types::{ToSql, Type},
@@ -86,6 +86,8 @@ type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 /// A schema of PostgreSQL with the records of a collection.
 pub(super) struct Postgres {
     client: Client,
+    /// Queries that were asked before on this connection.
+    prepared: HashMap<String, Statement>,
     source: Source,
     access: Access,
     about: About,
@@ -158,7 +160,8 @@ impl Postgres {
     fn with(client: Client, address: Address, access: Access, about: About) -> Self {
         let checks = Checks { store: address.shown().to_owned(), bits: about.bits };
         let source = Source { address, checks };
-        Postgres { client, source, access, about, in_transaction: false, writing: None }
+        let prepared = HashMap::new();
+        Postgres { client, prepared, source, access, about, in_transaction: false, writing: None }
     }
 
     fn failed(&self) -> impl Fn(postgres::Error) -> Error + '_ {
@@ -171,17 +174,37 @@ impl Postgres {
 
     fn reconnect(&mut self) -> Result<()> {
         self.client = self.source.address.connect(self.access)?;
+        self.prepared.clear();
         Ok(())
     }
 
     /// All rows of a query that reads. It is asked again if the connection was lost meanwhile.
     fn rows(&mut self, query: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
-        let mut rows = self.client.query_typed(query, parameters);
+        let mut rows = self.ask(query, parameters);
         if !self.in_transaction && rows.as_ref().is_err_and(is_lost) {
             self.reconnect()?;
-            rows = self.client.query_typed(query, parameters);
+            rows = self.ask(query, parameters);
         }
         rows.map_err(self.failed())
+    }
+
+    /// A query is planned once for each connection: to plan one takes longer than to find a few records.
+    fn ask(
+        &mut self,
+        query: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, postgres::Error> {
+        let statement = match self.prepared.get(query) {
+            Some(statement) => statement.clone(),
+            None => {
+                let types: Vec<Type> = parameters.iter().map(|(_, of)| of.clone()).collect();
+                let statement = self.client.prepare_typed(query, &types)?;
+                self.prepared.insert(query.to_owned(), statement.clone());
+                statement
+            }
+        };
+        let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
+        self.client.query(&statement, &values)
     }
 
     /// A number that a query gives; 0 for none.

@@ -1,6 +1,6 @@
 //! Snapshots: a collection as it was at one moment. They never change, whatever is written meanwhile.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::{
     kept::{INDEXED_FROM, Kept},
@@ -40,6 +40,14 @@ pub(super) trait Sieve {
     fn all(&mut self, query: usize) -> Result<Vec<u64>>;
 }
 
+/// A part with new rows, and the one that it takes the place of.
+pub(super) struct Grown {
+    part: Part,
+    pub(super) from: Option<Arc<Part>>,
+}
+
+/// A part grows by rows that come if it has at most so many times as many.
+const GROWS: usize = 3;
 /// How many of the nearest are asked for again if too few of the first counted: so many times as many.
 const WIDER: usize = 8;
 /// From so many on, what counts is found out for all records at once.
@@ -82,28 +90,34 @@ impl Snapshot {
         self.parts.last().map_or(1, |live| live.part.stretch.end)
     }
 
-    /// The last part with more rows, as long as it is small and has no index that would have to be built anew; otherwise
-    /// a part of its own. None if there are no rows.
-    pub(super) fn grown(&self, added: &Rows) -> Result<Option<Part>> {
+    /// What new rows become: a part of their own, or the last part with more rows, as long as to build that anew is not much
+    /// more work. None if there are no rows.
+    pub(super) fn grown(&self, added: &Rows) -> Result<Option<Grown>> {
         if added.positions.is_empty() {
             return Ok(None);
         }
         let mut rows = Rows::new(added.stretch.clone(), added.log);
-        if let Some(small) = self.parts.last().filter(|last| last.grows()) {
+        let small = self.parts.last().filter(|last| last.grows_by(added.positions.len()));
+        if let Some(small) = small {
             rows.stretch = small.part.stretch.clone();
             rows.append(small);
         }
         rows.extend(added);
-        Part::build(rows, self.bits, self.kept).map(Some)
+        let part = Part::build(rows, self.bits, self.kept)?;
+        Ok(Some(Grown { part, from: small.map(|small| small.part.clone()) }))
     }
 
-    /// Takes up changes up to a position of the log: what the last part has [`grown`](Self::grown) to, and the positions
-    /// of records that are gone.
-    pub(super) fn change(&mut self, position: u64, grown: Option<Part>, removed: &[u64]) {
+    /// Whether what a part has grown from is the last part still.
+    pub(super) fn ends_with(&self, from: &Arc<Part>) -> bool {
+        self.parts.last().is_some_and(|last| Arc::ptr_eq(&last.part, from))
+    }
+
+    /// Takes up changes up to a position of the log: what the rows became, and the positions of records that are gone.
+    pub(super) fn change(&mut self, position: u64, grown: Option<Grown>, removed: &[u64]) {
         self.position = position;
-        if let Some(grown) = grown {
-            self.parts.pop_if(|last| last.grows());
-            self.parts.push(LivePart::new(grown));
+        if let Some(Grown { part, from }) = grown {
+            self.parts.pop_if(|last| from.is_some_and(|from| Arc::ptr_eq(&last.part, &from)));
+            self.parts.push(LivePart::new(part));
         }
         removed.iter().for_each(|&position| self.remove(position));
     }
@@ -278,9 +292,9 @@ pub struct PartAbout {
 const EVERYTHING: Found = Found { distance: u32::MAX, position: u64::MAX };
 
 impl LivePart {
-    /// Whether it is small enough to grow rather than to have one beside it.
-    fn grows(&self) -> bool {
-        self.part.len() < INDEXED_FROM
+    /// Whether it is small enough to grow by so many rows rather than to have them beside it.
+    fn grows_by(&self, rows: usize) -> bool {
+        self.part.len() < INDEXED_FROM || self.part.len() <= GROWS * rows
     }
 
     fn found(&self, near: &Neighbor) -> Found {

@@ -18,7 +18,7 @@ use super::{
     slices::{check_radius, slices},
     store::{About, BySql, Change, Counts, End, Logged, Store, known_version},
 };
-use crate::{Error, Result, Signature};
+use crate::{Error, Result, Signature, signature::words_of_bytes};
 
 /// The tables as each version has them more than the one before: version 1, version 2, ...
 const MIGRATIONS: [&str; 2] = ["
@@ -568,8 +568,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
 
 /// In how many bits two strings of bytes differ; nothing if their lengths do.
 fn distance(a: &[u8], b: &[u8]) -> Option<u32> {
-    let ones = |(a, b): (&u8, &u8)| (a ^ b).count_ones();
-    (a.len() == b.len()).then(|| a.iter().zip(b).map(ones).sum())
+    let ones = |(a, b): (u64, u64)| (a ^ b).count_ones();
+    (a.len() == b.len()).then(|| words_of_bytes(a).zip(words_of_bytes(b)).map(ones).sum())
 }
 
 /// The version of a file's tables.

@@ -106,6 +106,7 @@ impl Address {
         format!(
             "SET search_path TO {};
              SET default_transaction_read_only = {read_only};
+             SET plan_cache_mode = force_generic_plan;
              SELECT set_config('synchronous_commit', 'on', false)
              WHERE current_setting('synchronous_commit') = 'off'",
             self.quoted_schema()
