@@ -392,3 +392,56 @@ fn entries_that_cannot_be_kept_are_refused() {
     assert!(Collection::create(&place.path().join("d"), Settings::of_bits(60)).is_err());
     assert!(Collection::open(&place.path().join("d")).is_err());
 }
+
+/// The blocks of a language in a page of the documentation.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let blocks = page.split(&format!("```{language}\n")).skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// What docs/sql.md says to do by hand, done by hand.
+#[test]
+fn the_slices_of_sqlite_are_found_by_hand() {
+    let place = tempfile::tempdir().unwrap();
+    let collection = Collection::create(&place.path().join("news"), Settings::of_bits(64)).unwrap();
+    collection.reslice(Some(3)).unwrap();
+    let entries = [simple("a", 0), simple("b", 0b111), simple("c", 0b1111), simple("d", 1 << 63)];
+    collection.put(&entries, IfExists::Replace).unwrap();
+    let page = include_str!("../docs/sql.md");
+    let program = blocks(page, "python").remove(0);
+    let mut python = std::process::Command::new("python3");
+    let Ok(said) = python.args(["-c", &program]).current_dir(place.path()).output() else {
+        eprintln!("skipped: there is no python3 here");
+        return;
+    };
+    let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert_eq!(out.trim(), "[('a', 0, None), ('d', 1, None), ('b', 3, None)]", "{err}");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn the_slices_of_postgresql_are_found_by_hand() {
+    let Some(store) = postgres("by_hand") else { return };
+    let StoredIn::Postgres { url, schema } = store.clone() else { unreachable!() };
+    let place = tempfile::tempdir().unwrap();
+    let settings = Settings { store, ..Settings::of_bits(128) };
+    let collection = Collection::create(&place.path().join("news"), settings).unwrap();
+    collection.reslice(Some(3)).unwrap();
+    let entry = |id: &str, word| Entry::new(id, Signature::from_words(128, vec![word, 7]).unwrap());
+    let entries = [entry("a17", 0), entry("b", 0b111), entry("c", 0b1111), entry("d", 1 << 63)];
+    collection.put(&entries, IfExists::Replace).unwrap();
+    let page = include_str!("../docs/sql.md");
+    let query = blocks(page, "sql").remove(0).replace("TO news;", &format!("TO {schema};"));
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
+    let rows = client.simple_query(&query).unwrap();
+    let found: Vec<String> = rows
+        .iter()
+        .filter_map(|row| match row {
+            postgres::SimpleQueryMessage::Row(row) => {
+                Some(format!("{} {}", row.get(0)?, row.get(1)?))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(found, ["a17 0", "d 1", "b 3"]);
+}
