@@ -395,7 +395,8 @@ fn entries_that_cannot_be_kept_are_refused() {
 
 /// The blocks of a language in a page of the documentation.
 fn blocks(page: &str, language: &str) -> Vec<String> {
-    let blocks = page.split(&format!("```{language}\n")).skip(1);
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&fence).skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
@@ -444,4 +445,35 @@ fn the_slices_of_postgresql_are_found_by_hand() {
         })
         .collect();
     assert_eq!(found, ["a17 0", "d 1", "b 3"]);
+}
+
+/// A collection of the first version of the tables, which had an index of ids, and with records that were replaced and
+/// removed: it opens, is brought up to date, and goes on.
+#[test]
+fn an_old_collection_opens() {
+    let place = tempfile::tempdir().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/collection-1");
+    for name in ["collection.json", "records.sqlite"] {
+        std::fs::copy(fixture.join(name), place.path().join(name)).unwrap();
+    }
+    // A reader brings it up to date as well as a writer does.
+    drop(Collection::open_reader(place.path()).unwrap());
+    let collection = Collection::open(place.path()).unwrap();
+    assert_eq!(collection.about().recipe.as_ref().unwrap().name, "web");
+    assert_eq!(collection.snapshot().len(), 8);
+    let records = collection.get(&["story 1", "story 3", "story 9"], true).unwrap();
+    assert!(records[0].is_none() && records[2].is_some());
+    let three = records[1].as_ref().unwrap();
+    assert_eq!(three.payload_value(), json!({"edition": 2}));
+    assert!(three.text.as_deref().unwrap().starts_with("Story 3, second edition"));
+    let signed = collection
+        .signer()
+        .unwrap()
+        .sign_text(three.text.as_deref().unwrap(), &mut lookalike::recipe::Scratch::default());
+    assert_eq!(signed.unwrap().signature, three.signature);
+    let query = Signatures::from(three.signature.clone());
+    let hits = collection.search((&query).into(), &Ask::new(Question::Within(0))).unwrap();
+    assert_eq!(hits.of[0][0].record.id, "story 3");
+    collection.put(&[Entry::new("new", three.signature.clone())], IfExists::Error).unwrap();
+    assert_eq!(collection.check().unwrap().problems, Vec::<String>::new());
 }
