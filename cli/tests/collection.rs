@@ -488,3 +488,31 @@ fn a_damaged_segment_is_told_and_made_again() {
     let said = place.expect(0, "check many");
     assert!(said.err.contains("5000 records, 1 segment"), "{}", said.err);
 }
+
+/// Two machines, as it were, with one database: what one adds the other finds, by its own index and by SQL.
+#[test]
+fn folders_share_a_postgresql_database() {
+    let Ok(url) = std::env::var("LOOKALIKE_POSTGRES") else {
+        eprintln!("skipped: LOOKALIKE_POSTGRES does not say where a server is");
+        return;
+    };
+    let place = Place::new();
+    let schema = format!("program_{}", std::process::id());
+    let store = format!("--store {url} --schema {schema}");
+    place.expect(0, &format!("create here --index sql --radius 3 --keep-text {store}"));
+    place.expect(0, &format!("create there {store}"));
+    let other = place.expect(2, &format!("create other --recipe web {store}"));
+    assert!(other.err.contains("256 bits"), "{}", other.err);
+    place.expect(0, "add here examples/docs.jsonl");
+    let query = "--id 2.11.x/functions-overview.md --radius 3";
+    let searches = ["here", "there", "there --index sql", "there --index scan"]
+        .map(|search| place.run(&format!("search {search} {query}")).out);
+    assert!(searches.iter().all(|out| *out == searches[0]), "{searches:?}");
+    place.expect(0, "add there examples/stories");
+    assert_eq!(info(&place, "here")["rows"], 147);
+    assert_eq!(info(&place, "here")["sql_within"], 3);
+    place.expect(0, "check there");
+    let backup = place.expect(2, "backup here copy");
+    assert!(backup.err.contains("pg_dump"), "{}", backup.err);
+    assert!(!place.path("copy").exists());
+}

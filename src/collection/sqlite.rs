@@ -58,6 +58,9 @@ const MAPPED: i64 = 1 << 40;
 /// the same page once rather than many times is what makes bulk writes fast.
 const CHECKPOINT_PAGES: i64 = 64 << 10;
 
+/// One page of so many may be unused without anybody minding.
+const UNUSED_SHARE: i64 = 8;
+
 /// A SQLite file with the records of a collection.
 pub(super) struct Sqlite {
     connection: Connection,
@@ -230,6 +233,19 @@ impl Sqlite {
             ])
         };
         insert().map(drop).map_err(self.failed())
+    }
+
+    /// Makes the file smaller if much of it is not used. That writes all of it anew.
+    fn give_back_pages(&self) -> Result<()> {
+        let number =
+            |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let give_back = || {
+            if number("freelist_count")? * UNUSED_SHARE > number("page_count")? {
+                self.connection.execute_batch("VACUUM")?;
+            }
+            Ok(())
+        };
+        give_back().map_err(self.failed())
     }
 
     /// Notes that a record is there no more since a position.
@@ -418,12 +434,14 @@ impl Store for Sqlite {
 
     fn purge(&mut self, up_to: u64) -> Result<u64> {
         let end = self.end()?;
-        self.in_transaction(|this| {
+        let purged = self.in_transaction(|this| {
             this.set_number("end", Some(end.position))?;
             this.set_number("purged", Some(end.purged.max(up_to)))?;
             let query = "DELETE FROM records WHERE removed IS NOT NULL AND removed <= ?1";
             Ok(this.connection.execute(query, [up_to as i64])? as u64)
-        })
+        })?;
+        self.give_back_pages()?;
+        Ok(purged)
     }
 
     fn slices(&mut self) -> Result<Option<u32>> {
