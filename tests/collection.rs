@@ -477,3 +477,145 @@ fn an_old_collection_opens() {
     collection.put(&[Entry::new("new", three.signature.clone())], IfExists::Error).unwrap();
     assert_eq!(collection.check().unwrap().problems, Vec::<String>::new());
 }
+
+/// Whatever is replaced or removed while parts grow, are merged and are saved: what is saved does not come back.
+#[test]
+fn what_was_replaced_does_not_come_back_from_a_segment() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("c");
+    let collection = Collection::create(&folder, Settings::of_bits(64)).unwrap();
+    let word = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    // An id twice in a batch that is saved; then one that grows over replaced rows.
+    let mut batch: Vec<Entry> = (0..5000).map(|i| simple(&i.to_string(), word(i))).collect();
+    batch.push(simple("7", word(90_007)));
+    collection.put(&batch, IfExists::Replace).unwrap();
+    let again: Vec<Entry> = (0..3000).map(|i| simple(&i.to_string(), word(50_000 + i))).collect();
+    collection.put(&again, IfExists::Replace).unwrap();
+    collection.close().unwrap();
+    for round in 0..3 {
+        let collection = Collection::open(&folder).unwrap();
+        assert_eq!(collection.snapshot().len(), 5000);
+        let found = collection.get(&["7", "4000"], false).unwrap();
+        assert_eq!(found[0].as_ref().unwrap().signature.words(), [word(50_007)]);
+        assert_eq!(found[1].as_ref().unwrap().signature.words(), [word(4000)]);
+        assert_eq!(collection.check().unwrap().problems, Vec::<String>::new());
+        collection.put(&[simple("7", word(50_007))], IfExists::Replace).unwrap();
+        if round == 1 {
+            collection.compact().unwrap();
+        }
+        collection.close().unwrap();
+    }
+}
+
+/// The same few ids over and over, in small batches: parts shrink as they are merged, and nobody waits for ever.
+#[test]
+fn ids_that_come_again_and_again_do_not_hold_it_up() {
+    let place = tempfile::tempdir().unwrap();
+    let collection = Collection::create(&place.path().join("c"), Settings::of_bits(64)).unwrap();
+    for batch in 0..200_u64 {
+        let ids = (0..1000).map(|i| (batch * 1000 + i) % 2500);
+        let entries: Vec<Entry> = ids
+            .map(|id| simple(&id.to_string(), (id << 32 | batch).wrapping_mul(0x9e37_79b9)))
+            .collect();
+        collection.put(&entries, IfExists::Replace).unwrap();
+    }
+    assert_eq!(collection.snapshot().len(), 2500);
+    assert_eq!(collection.check().unwrap().problems, Vec::<String>::new());
+}
+
+/// However many of the rows are gone, and however many are asked for.
+#[test]
+fn the_nearest_are_all_there_where_most_are_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let collection = Collection::create(&place.path().join("c"), Settings::of_bits(64)).unwrap();
+    let mut random = Random::new(3);
+    let mut put = |from: u64, to: u64| {
+        let entries: Vec<Entry> =
+            (from..to).map(|i| simple(&i.to_string(), random.next())).collect();
+        collection.put(&entries, IfExists::Replace).unwrap();
+    };
+    put(0, 4096);
+    let ids: Vec<String> = (0..4000).map(|i| i.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    collection.remove(&ids).unwrap();
+    put(4096, 4596);
+    let query = Signatures::from_words(64, vec![77]).unwrap();
+    let ask = |k, by| {
+        let ask = Ask { by, ..Ask::new(Question::Nearest(k)) };
+        let hits = collection.search((&query).into(), &ask).unwrap();
+        hits.of[0].iter().map(|hit| (hit.distance, hit.record.position)).collect::<Vec<_>>()
+    };
+    let all = ask(10_000, By::Scan);
+    assert_eq!(all.len(), 596);
+    for k in [1, 5, 95, 96, 97, 400, 596, 2038, 2039, 2040, 2041, 4095, 4096, 4097, usize::MAX] {
+        assert_eq!(ask(k, By::Index), all[..k.min(596)], "{k}");
+    }
+}
+
+/// A filter that lets few of very many records pass: they are found all the same.
+#[test]
+fn few_of_many_are_found_by_a_filter() {
+    let place = tempfile::tempdir().unwrap();
+    let collection = Collection::create(&place.path().join("c"), Settings::of_bits(64)).unwrap();
+    let mut random = Random::new(4);
+    let entries: Vec<Entry> = (0..150_000)
+        .map(|i| {
+            let payload = Some(format!(r#"{{"rare": {}}}"#, i % 50_000 == 49_999));
+            Entry { payload, ..simple(&i.to_string(), random.next()) }
+        })
+        .collect();
+    collection.put(&entries, IfExists::Replace).unwrap();
+    let filter: Filter = "rare = true".parse().unwrap();
+    let query = Signatures::from_words(64, vec![5]).unwrap();
+    let ask = Ask { filter: Some(&filter), ..Ask::new(Question::Nearest(5)) };
+    let hits = collection.search((&query).into(), &ask).unwrap();
+    let mut ids: Vec<&str> = hits.of[0].iter().map(|hit| hit.record.id.as_str()).collect();
+    assert!(hits.of[0].is_sorted_by_key(|hit| hit.distance));
+    ids.sort_unstable();
+    assert_eq!(ids, ["149999", "49999", "99999"]);
+}
+
+/// An index that is exact only up to a radius is not believed beyond it.
+#[test]
+fn beyond_its_guarantee_an_index_is_not_asked() {
+    let place = tempfile::tempdir().unwrap();
+    let settings = Settings { index: "pieces-4".parse().unwrap(), ..Settings::of_bits(64) };
+    let collection = Collection::create(&place.path().join("c"), settings).unwrap();
+    let mut random = Random::new(5);
+    let words: Vec<u64> = (0..5000).map(|_| random.next()).collect();
+    let entries: Vec<Entry> =
+        words.iter().enumerate().map(|(i, word)| simple(&i.to_string(), *word)).collect();
+    collection.put(&entries, IfExists::Replace).unwrap();
+    // Two bits in every byte: no slice is as it was.
+    let near: Vec<Entry> = words[..50]
+        .iter()
+        .enumerate()
+        .map(|(i, word)| simple(&format!("near {i}"), word ^ 0x0101_0101_0101_0101))
+        .collect();
+    let query = Signatures::from(near[7].signature.clone());
+    let hits = collection.search((&query).into(), &Ask::new(Question::Within(8))).unwrap();
+    assert_eq!((hits.promise, hits.of[0][0].record.id.as_str()), (Promise::Exact, "7"));
+    let seen = collection.seen_or_add(&near, 8).unwrap();
+    assert!(seen.iter().all(|seen| matches!(seen, Seen::Before { distance: 8, .. })));
+}
+
+/// What is left after most is removed and compacted is too little to be saved; nothing old is in its way.
+#[test]
+fn little_is_left_after_a_compact() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("c");
+    let collection = Collection::create(&folder, Settings::of_bits(64)).unwrap();
+    let entries: Vec<Entry> = (0..10_000).map(|i| simple(&i.to_string(), i * 77)).collect();
+    collection.put(&entries, IfExists::Replace).unwrap();
+    collection.close().unwrap();
+    let collection = Collection::open(&folder).unwrap();
+    let ids: Vec<String> = (0..9000).map(|i| i.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    collection.remove(&ids).unwrap();
+    assert_eq!(collection.compact().unwrap(), 9000);
+    assert_eq!(collection.check().unwrap().problems, Vec::<String>::new());
+    collection.close().unwrap();
+    let collection = Collection::open_reader(&folder).unwrap();
+    assert!(collection.notes().is_empty(), "{:?}", collection.notes());
+    assert_eq!(collection.snapshot().len(), 1000);
+}

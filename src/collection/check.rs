@@ -6,6 +6,7 @@ use super::{
     Collection, Snapshot,
     ids::hash_of,
     load::{Loaded, load},
+    part::LivePart,
     store::Logged,
 };
 use crate::{Result, signature::words_of_bytes};
@@ -36,10 +37,14 @@ impl Collection {
             checked.segments = saved.count();
             let mut rows = Compared::new(&snapshot);
             let all = 1..snapshot.position() + 1;
-            store.read(slice::from_ref(&all), u64::MAX >> 1, &mut |logged| {
-                if let Logged::Added { position, id, signature } = logged {
-                    checked.records += 1;
-                    checked.note(rows.compare(position, id, words_of_bytes(signature)));
+            store.read(slice::from_ref(&all), snapshot.position(), &mut |logged| {
+                match logged {
+                    Logged::Added { position, id, signature } => {
+                        checked.records += 1;
+                        checked.note(rows.compare(position, id, words_of_bytes(signature)));
+                    }
+                    // While we read: it was right that a segment had it.
+                    Logged::Removed(position) => rows.live -= usize::from(rows.has(position)),
                 }
                 Ok(())
             })?;
@@ -74,6 +79,18 @@ impl<'a> Compared<'a> {
         Compared { snapshot, live: snapshot.len(), compared: 0 }
     }
 
+    /// The part and the row of a record.
+    fn row_of(&self, position: u64) -> Option<(&'a LivePart, usize)> {
+        let parts = &self.snapshot.parts;
+        let live = parts.get(parts.partition_point(|live| live.part.stretch.end <= position))?;
+        let row = live.part.row_of(position)?;
+        (!live.removed.contains(row)).then_some((live, row))
+    }
+
+    fn has(&self, position: u64) -> bool {
+        self.row_of(position).is_some()
+    }
+
     /// What is wrong with the row of a record, if anything is.
     fn compare(
         &mut self,
@@ -81,10 +98,7 @@ impl<'a> Compared<'a> {
         id: &str,
         words: impl Iterator<Item = u64>,
     ) -> Option<String> {
-        let parts = &self.snapshot.parts;
-        let part = parts.partition_point(|live| live.part.stretch.end <= position);
-        let row = parts.get(part).and_then(|live| Some((live, live.part.row_of(position)?)));
-        let Some((live, row)) = row.filter(|(live, row)| !live.removed.contains(*row)) else {
+        let Some((live, row)) = self.row_of(position) else {
             return Some(format!("no segment has the record at position {position}"));
         };
         self.compared += 1;

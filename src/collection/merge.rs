@@ -33,6 +33,8 @@ const UNSAVED: usize = 1 << 19;
 /// After so many changes the store moves what it has logged: in the background rather than while somebody waits, and soon,
 /// since readers look through what is logged for every page.
 const LOGGED: usize = 20_000;
+/// How long something in the background that failed waits before it is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// With more parts than this, whoever adds waits for the merge.
 const MOST_PARTS: usize = 24;
 
@@ -93,7 +95,7 @@ impl Current {
     /// Makes changes that are committed visible. Only one thread does so at a time.
     pub(super) fn change(&self, added: Rows, removed: &[u64]) -> Result<()> {
         let mut state = self.state();
-        while state.snapshot.parts.len() > MOST_PARTS && state.merging && state.problem.is_none() {
+        while state.snapshot.parts.len() > MOST_PARTS && self.is_at_work(&state, false) {
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         drop(state);
@@ -121,63 +123,69 @@ impl Current {
         self.changed.notify_all();
     }
 
+    /// Whether somebody merges, or is about to.
+    fn is_at_work(&self, state: &State, quiet: bool) -> bool {
+        let waits = || self.next_task(&state.snapshot, quiet).is_some();
+        state.merging && state.problem.is_none() && (state.working || waits())
+    }
+
     /// Waits until there is nothing to merge, or nobody who does.
     pub(super) fn settle(&self) {
         let mut state = self.state();
-        while state.merging && (state.working || self.next_task(&state.snapshot, true).is_some()) {
+        while self.is_at_work(&state, true) {
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 
     /// Starts the threads that merge and that have the store move what it has logged, each with a connection of its own.
+    /// Whoever only reads saves nothing, and has nothing to move.
     pub(super) fn merge_in_background(
         self: &Arc<Self>,
         connect: impl Fn() -> Result<Box<dyn Store>>,
     ) -> Result<Merging> {
-        let (mut merges, mut moves) = (connect()?, connect()?);
+        let connect = || self.folder.as_ref().map(|_| connect()).transpose();
+        let (mut merges, moves) = (connect()?, connect()?);
         {
             let mut state = self.state();
             (state.merging, state.stop) = (true, false);
         }
         let merging = self.clone();
-        let merge = self.spawn("merge", move || {
+        let merge = spawn("merge", move || {
             let pool = half_of_the_cores();
             while let Some(task) = merging.wait_for_task() {
-                in_pool(pool.as_ref(), || merging.work(&task, merges.as_mut()))?;
+                let work = || merging.work(&task, merges.as_mut());
+                merging.note(in_pool(pool.as_ref(), work));
             }
-            Ok(())
         });
         let moving = self.clone();
-        let checkpoint = self.spawn("checkpoint", move || {
-            while moving.wait_for_log() {
-                moves.checkpoint()?;
-            }
-            Ok(())
+        let checkpoint = moves.and_then(|mut moves| {
+            spawn("checkpoint", move || {
+                while moving.wait_for_log() {
+                    moving.note(moves.checkpoint());
+                }
+            })
         });
+        if merge.is_none() {
+            self.state().merging = false;
+        }
         let threads = [merge, checkpoint].into_iter().flatten().collect();
         Ok(Merging { current: self.clone(), threads })
     }
 
-    /// Starts a thread of the background. If one fails, nobody is to wait for what it would have done.
-    fn spawn(
-        self: &Arc<Self>,
-        name: &str,
-        work: impl FnOnce() -> Result<()> + Send + 'static,
-    ) -> Option<JoinHandle<()>> {
-        let current = self.clone();
-        let run = move || {
-            if let Err(error) = work() {
-                let mut state = current.state();
-                (state.problem, state.merging) = (Some(error), false);
-                drop(state);
-                current.changed.notify_all();
+    /// Takes note of how something in the background ended. What failed is tried again after a while: there may be room
+    /// again, or a connection. Until then nobody is to wait for it.
+    fn note(&self, done: Result<()>) {
+        let mut state = self.state();
+        match done {
+            Ok(()) => state.problem = None,
+            Err(error) => {
+                state.problem = Some(error);
+                self.changed.notify_all();
+                let goes_on = |state: &mut State| !state.stop;
+                let waited = self.changed.wait_timeout_while(state, AGAIN, goes_on);
+                drop(waited.unwrap_or_else(|poisoned| poisoned.into_inner()));
             }
-        };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run).ok();
-        if thread.is_none() {
-            self.state().merging = false;
         }
-        thread
     }
 
     /// Waits until the store has logged so much that it is to be moved; not when merges are to end.
@@ -220,7 +228,7 @@ impl Current {
             false => to_merge(but_last),
         };
         if let Some(run) = run {
-            return Some(Task::Merge(snapshot.parts[run].to_vec()));
+            return Some(Task::Merge(snapshot.parts[run].to_vec(), snapshot.position));
         }
         self.folder.as_ref()?;
         let unsaved: Vec<_> = snapshot.unsaved().cloned().collect();
@@ -228,17 +236,19 @@ impl Current {
         (rows >= UNSAVED.max(snapshot.len() / 4)).then_some(Task::Save(unsaved))
     }
 
-    fn work(&self, task: &Task, store: &mut dyn Store) -> Result<()> {
+    fn work(&self, task: &Task, store: Option<&mut Box<dyn Store>>) -> Result<()> {
         match task {
-            Task::Merge(parts) => self.merge(parts),
-            Task::Save(parts) => parts.iter().try_for_each(|live| self.save(&live.part, store)),
+            Task::Merge(parts, position) => self.merge(parts, *position),
+            Task::Save(parts) => match store {
+                Some(store) => parts.iter().try_for_each(|live| self.save(live, store.as_mut())),
+                None => Ok(()),
+            },
         }
     }
 
-    /// Makes one part of several, and puts it in their place.
-    pub(super) fn merge(&self, parts: &[LivePart]) -> Result<()> {
+    /// Makes one part of several, as they were at a position of the log, and puts it in their place.
+    pub(super) fn merge(&self, parts: &[LivePart], log: u64) -> Result<()> {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
-        let log = self.snapshot().position;
         let stretch = first.part.stretch.start..last.part.stretch.end;
         let mut rows = Rows::new(stretch, log);
         parts.iter().for_each(|live| rows.append(live));
@@ -266,11 +276,16 @@ impl Current {
     }
 
     /// Saves a part in a segment, and deletes the segments that it takes the place of.
-    fn save(&self, part: &Part, store: &mut dyn Store) -> Result<()> {
-        let (Some(folder), Some(last)) = (&self.folder, part.positions().last()) else {
+    fn save(&self, live: &LivePart, store: &mut dyn Store) -> Result<()> {
+        let part = &live.part;
+        let last = (0..part.len()).rev().find(|&row| !live.removed.contains(row));
+        let (Some(folder), Some(last)) = (&self.folder, last) else { return Ok(()) };
+        let record = store.records(&[part.positions()[last]], false)?.pop().flatten();
+        let Some(last) = record else {
+            // Another process has removed and purged it: this part is about to be read anew.
+            let _ = part.saved.set(Name::of(folder, part));
             return Ok(());
         };
-        let Some(last) = store.records(&[*last], false)?.pop().flatten() else { return Ok(()) };
         let name = segment::save(folder, part, &self.about, &last)?;
         let _ = part.saved.set(name.clone());
         let (chosen, others) = segment::list(folder);
@@ -287,20 +302,33 @@ impl Current {
     pub(super) fn tidy(&self) -> Result<()> {
         let snapshot = self.snapshot();
         let run = to_tidy(&snapshot.settled());
-        run.map_or(Ok(()), |run| self.merge(&snapshot.parts[run]))
+        run.map_or(Ok(()), |run| self.merge(&snapshot.parts[run], snapshot.position))
+    }
+
+    /// Deletes segments that know less of the log than up to a position, which is purged.
+    pub(super) fn delete_before(&self, position: u64) {
+        let Some(folder) = &self.folder else { return };
+        let (chosen, others) = segment::list(folder);
+        let old = |name: &&Name| name.log < position;
+        chosen.iter().chain(&others).filter(old).for_each(Name::delete);
     }
 
     /// Saves every part that is not yet and is worth it.
     pub(super) fn save_all(&self, store: &mut dyn Store) -> Result<()> {
         let snapshot = self.snapshot();
-        snapshot.unsaved().try_for_each(|live| self.save(&live.part, store))
+        snapshot.unsaved().try_for_each(|live| self.save(live, store))
     }
 }
 
 /// Something to do in the background.
 enum Task {
-    Merge(Vec<LivePart>),
+    /// Parts, and the position of the log that they are of.
+    Merge(Vec<LivePart>, u64),
     Save(Vec<LivePart>),
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).ok()
 }
 
 /// Threads for half of the cores: others want to search meanwhile.
@@ -331,14 +359,16 @@ impl Drop for Merging {
             let _ = thread.join();
         }
         self.current.state().merging = false;
+        self.current.changed.notify_all();
     }
 }
 
 impl Snapshot {
-    /// How many rows the parts have that no longer grow.
+    /// How many rows the parts have, without the small ones at the end, which grow.
     fn settled(&self) -> Vec<usize> {
-        let settled = |live: &&LivePart| live.part.len() >= INDEXED_FROM;
-        self.parts.iter().take_while(settled).map(LivePart::live).collect()
+        let last = self.parts.iter().rposition(|live| live.part.len() >= INDEXED_FROM);
+        let settled = &self.parts[..last.map_or(0, |last| last + 1)];
+        settled.iter().map(LivePart::live).collect()
     }
 
     fn unsaved(&self) -> impl Iterator<Item = &LivePart> {

@@ -268,7 +268,7 @@ impl Collection {
 
     /// Adds entries, in one transaction; when this returns, they are durable. What became of each.
     pub fn put(&self, entries: &[Entry], if_exists: IfExists) -> Result<Vec<Put>> {
-        entries.iter().try_for_each(|entry| self.check_entry(entry))?;
+        self.check_entries(entries)?;
         let texts = self.texts_of(entries)?;
         let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
         self.write(&ids, |changes| {
@@ -314,28 +314,43 @@ impl Collection {
         let mut store = self.store();
         let before = self.snapshot().position();
         self.follow(store.as_mut())?;
-        Ok(self.snapshot().position() != before)
+        let changed = self.snapshot().position() != before;
+        drop(store);
+        // Who follows others has parts to merge as those have.
+        if changed && self.merging().is_none() {
+            self.start_merging()?;
+        }
+        Ok(changed)
     }
 
     /// Makes indexes on slices in the database, so that it finds by itself all within a radius; none for none.
     pub fn reslice(&self, radius: Option<u32>) -> Result<()> {
+        self.check_writes()?;
         let slices = radius.map(|radius| slices_for(self.about.bits, radius)).transpose()?;
         self.store().reslice(slices)
     }
 
     /// Makes one part of all, saves it, and forgets for good what was removed. How many records that were.
     pub fn compact(&self) -> Result<u64> {
+        self.check_writes()?;
         let mut store = self.store();
         self.follow(store.as_mut())?;
         self.stop_merging();
-        let snapshot = self.snapshot();
-        if snapshot.parts.len() > 1 || snapshot.parts.iter().any(|live| live.removed.count > 0) {
-            self.current.merge(&snapshot.parts)?;
-        }
-        self.current.save_all(store.as_mut())?;
-        let purged = store.purge(snapshot.position());
+        let purged = self.compact_all(store.as_mut());
         self.start_merging()?;
         purged
+    }
+
+    fn compact_all(&self, store: &mut dyn Store) -> Result<u64> {
+        let snapshot = self.snapshot();
+        let position = snapshot.position();
+        if snapshot.parts.len() > 1 || snapshot.parts.iter().any(|live| live.part.log < position) {
+            self.current.merge(&snapshot.parts, position)?;
+        }
+        self.current.save_all(store)?;
+        let purged = store.purge(position)?;
+        self.current.delete_before(position);
+        Ok(purged)
     }
 
     /// Copies the collection, as it is at one moment, into another folder.
@@ -363,13 +378,19 @@ impl Collection {
     }
 
     fn stop_merging(&self) {
-        drop(self.merging.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take());
+        // Taken first, and waited for without the lock.
+        let merging = self.merging().take();
+        drop(merging);
     }
 
     fn start_merging(&self) -> Result<()> {
         let merging = self.current.merge_in_background(|| self.place.reader())?;
-        *self.merging.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(merging);
+        *self.merging() = Some(merging);
         Ok(())
+    }
+
+    fn merging(&self) -> MutexGuard<'_, Option<Merging>> {
+        self.merging.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Makes changes about some ids in a transaction: all of them, or none. They are seen as soon as they are durable.
@@ -378,9 +399,7 @@ impl Collection {
         ids: &[&'a str],
         plan: impl FnOnce(&mut Changes<'a>) -> Result<T>,
     ) -> Result<T> {
-        if !self.writes {
-            return Err(Error::ReadOnly { path: self.folder().to_owned() });
-        }
+        self.check_writes()?;
         let mut store = self.store();
         let end = store.begin()?;
         let done = self.write_after(store.as_mut(), end, ids, plan);
@@ -425,7 +444,7 @@ impl Collection {
     fn follow(&self, store: &mut dyn Store) -> Result<()> {
         let snapshot = self.snapshot();
         let end = store.end()?;
-        if end.position == snapshot.position() && end.purged <= end.position {
+        if end.position == snapshot.position() {
             return Ok(());
         }
         if end.purged > snapshot.position() {
@@ -443,6 +462,10 @@ impl Collection {
             }
             Ok(())
         })?;
+        if end.purged > snapshot.position() {
+            // Purged just now: what was removed is not in the log any more.
+            return self.reload(store);
+        }
         (rows.stretch.end, rows.log) = (end.position + 1, end.position);
         self.current.change(rows, &removed)
     }
@@ -455,6 +478,11 @@ impl Collection {
         let pack = |entry: &Entry| entry.text.as_deref().map(pack).transpose();
         let packed: std::io::Result<_> = entries.par_iter().map(pack).collect();
         packed.map_err(|error| Error::io(self.folder(), error))
+    }
+
+    fn check_entries(&self, entries: &[Entry]) -> Result<()> {
+        // With a minimum: a few are sooner checked than shared.
+        entries.par_iter().with_min_len(1024).try_for_each(|entry| self.check_entry(entry))
     }
 
     fn check_entry(&self, entry: &Entry) -> Result<()> {
@@ -479,6 +507,13 @@ impl Collection {
         }
     }
 
+    fn check_writes(&self) -> Result<()> {
+        match self.writes {
+            true => Ok(()),
+            false => Err(Error::ReadOnly { path: self.folder().to_owned() }),
+        }
+    }
+
     fn check_bits(&self, given: u32) -> Result<()> {
         match given == self.about.bits {
             true => Ok(()),
@@ -487,12 +522,9 @@ impl Collection {
     }
 }
 
-/// Whether a text is a JSON object.
+/// Whether a text is a JSON object, for those who will read it.
 fn is_object(text: &str) -> bool {
-    let parsed =
-        serde_json::from_str::<std::collections::HashMap<&str, serde::de::IgnoredAny>>(text);
-    parsed.is_ok()
-        || serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
 }
 
 fn now() -> i64 {

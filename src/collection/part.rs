@@ -132,17 +132,27 @@ impl Part {
         self.positions().binary_search(&position).ok()
     }
 
-    /// Runs `ask` with the index of this part: with one that is not exact only if that is enough.
+    /// Runs `ask` with the index of this part, or compares every row where the index finds less than is wanted: all,
+    /// if nobody says that less is enough.
     pub(super) fn ask(
         &self,
         effort: Option<Effort>,
         found: &mut Answers,
         ask: impl Fn(&dyn Index, &mut Answers) -> Result<Promise>,
     ) -> Result<Promise> {
-        match (&self.index, effort) {
-            (PartIndex::Tables(tables), _) => ask(tables.as_ref(), found),
-            (PartIndex::Graph(graph), Some(effort)) => ask(&graph.at(effort), found),
-            (PartIndex::Scan | PartIndex::Graph(_), _) => ask(&Scan::new(&self.signatures)?, found),
+        let promise = match (&self.index, effort) {
+            (PartIndex::Tables(tables), _) => ask(tables.as_ref(), found)?,
+            (PartIndex::Graph(graph), Some(effort)) => ask(&graph.at(effort), found)?,
+            (PartIndex::Scan | PartIndex::Graph(_), _) => ask(&self.scan()?, found)?,
+        };
+        let wanted = match effort {
+            Some(Effort::Recall(share)) => share as f32,
+            Some(Effort::Level(_)) => 0.0,
+            None => 1.0,
+        };
+        match promise {
+            Promise::Expected { recall } if recall < wanted => ask(&self.scan()?, found),
+            promise => Ok(promise),
         }
     }
 

@@ -221,17 +221,20 @@ impl Sieve for Conditions<'_> {
         Ok(())
     }
 
-    fn all(&mut self, query: usize) -> Result<Vec<u64>> {
+    fn all(&mut self, snapshot: &Snapshot, query: usize) -> Result<Vec<u64>> {
         let mut all = Vec::new();
-        let ask = self.ask;
-        let mut each = |record: Record| {
-            let position = record.position;
-            if Conditions::counts(ask, query, &Known::new(ask, record)) {
-                all.push(position);
+        let positions: Vec<u64> = snapshot.positions().collect();
+        for some in positions.chunks(READ_TOGETHER) {
+            for record in self.store.records(some, false)?.into_iter().flatten() {
+                let position = record.position;
+                if Conditions::counts(self.ask, query, &Known::new(self.ask, record)) {
+                    all.push(position);
+                }
             }
-            Ok(())
-        };
-        self.store.each(false, &mut each)?;
+        }
         Ok(all)
     }
 }
+
+/// Records that are read at a time where all are looked at.
+const READ_TOGETHER: usize = 4096;

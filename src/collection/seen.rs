@@ -30,7 +30,7 @@ impl Collection {
     /// Adds each entry that has no lookalike within the radius: neither in the collection nor among the entries before
     /// it. In one transaction; when this returns, those that were added are durable.
     pub fn seen_or_add(&self, entries: &[Entry], radius: u32) -> Result<Vec<Seen>> {
-        entries.iter().try_for_each(|entry| self.check_entry(entry))?;
+        self.check_entries(entries)?;
         let texts = self.texts_of(entries)?;
         let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
         let near = self.write(&ids, |changes| {
@@ -40,7 +40,7 @@ impl Collection {
             for start in (0..entries.len()).step_by(BLOCK) {
                 for around in batch.around(&snapshot, start)? {
                     let Some((entry, text)) = coming.next() else { break };
-                    let near = batch.nearest(&around);
+                    let near = batch.nearest(&snapshot, &around)?;
                     if near.is_none() {
                         changes.put(entry, text, IfExists::Replace)?;
                         batch.added(changes.rows.log, changes.changes.last());
@@ -84,8 +84,8 @@ const BLOCK: usize = 1024;
 
 /// What is within the radius of an entry.
 struct Around {
-    /// Records, nearest first.
-    records: Vec<Found>,
+    /// The nearest record.
+    record: Option<Found>,
     /// Which of the different signatures of the batch.
     signatures: Vec<Neighbor>,
 }
@@ -143,30 +143,39 @@ impl Batch {
         let mut block = Signatures::new(self.queries.bits())?;
         let rows = start..(start + BLOCK).min(self.queries.len());
         rows.into_iter().try_for_each(|row| block.push_row_of(&self.queries, row))?;
-        let (records, _) = snapshot.within((&block).into(), self.radius, How::Index(None), None)?;
+        let records = snapshot.nearest_within((&block).into(), self.radius)?;
         let mut signatures = Answers::new();
         self.distinct.within((&block).into(), self.radius, &mut signatures)?;
         let around = records.into_iter().zip(signatures.iter());
-        Ok(around.map(|(records, near)| Around { records, signatures: near.to_vec() }).collect())
+        Ok(around.map(|(record, near)| Around { record, signatures: near.to_vec() }).collect())
     }
 
     /// The nearest lookalike of the next entry that is there still, and of several the oldest.
-    fn nearest(&self, around: &Around) -> Option<Near> {
+    fn nearest(&self, snapshot: &Snapshot, around: &Around) -> Result<Option<Near>> {
         let is_there = |position: u64| !self.gone.contains(&position);
-        let stored = around.records.iter().find(|found| is_there(found.position));
+        let stored = match around.record {
+            // An entry before this one took its place: which is the next?
+            Some(found) if !is_there(found.position) => {
+                let query = Signatures::from(self.queries.get(self.near.len()));
+                let how = How::Index(None);
+                let (found, _) = snapshot.within((&query).into(), self.radius, how, None)?;
+                found[0].iter().copied().find(|found| is_there(found.position))
+            }
+            record => record,
+        };
         let entries = around.signatures.iter().filter_map(|near| {
             let (entry, position) = self.there[near.row as usize]?;
             is_there(position).then_some((near.distance, entry))
         });
-        match (stored, entries.min()) {
+        Ok(match (stored, entries.min()) {
             // Records are older than what is added now.
             (Some(found), entry)
                 if entry.is_none_or(|(distance, _)| found.distance <= distance) =>
             {
-                Some(Near::Stored(*found))
+                Some(Near::Stored(found))
             }
             (_, entry) => entry.map(|(distance, entry)| Near::Entry(entry, distance)),
-        }
+        })
     }
 
     /// Takes note that the next entry was added, by a change, at a position.

@@ -42,7 +42,7 @@ struct Says {
     stretch: Range<u64>,
     /// What was removed up to this position is not in it.
     log: u64,
-    /// The last record, by which it knows its store again.
+    /// The last record that was there, by which it knows its store again.
     last: Anchor,
 }
 
@@ -71,6 +71,11 @@ impl Name {
     fn new(folder: &Path, stretch: &Range<u64>, log: u64) -> Self {
         let name = format!("{}-{}-{log}.{SUFFIX}", stretch.start, stretch.end);
         Name { path: folder.join(name), stretch: stretch.clone(), log }
+    }
+
+    /// That of a part.
+    pub(super) fn of(folder: &Path, part: &Part) -> Self {
+        Name::new(folder, &part.stretch, part.log)
     }
 
     fn parse(path: &Path) -> Option<Self> {
@@ -117,9 +122,9 @@ pub(super) fn list(folder: &Path) -> (Vec<Name>, Vec<Name>) {
     (chosen, others)
 }
 
-/// Saves a part whose last record is `last`.
+/// Saves a part of which `last` is the last record that is there.
 pub(super) fn save(folder: &Path, part: &Part, about: &About, last: &Record) -> Result<Name> {
-    let name = Name::new(folder, &part.stretch, part.log);
+    let name = Name::of(folder, part);
     // Whoever deletes the segments may delete their folder as well.
     fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
     // The index first: a segment that has its name is whole, with its index.

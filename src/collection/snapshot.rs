@@ -36,8 +36,8 @@ pub(super) trait Sieve {
     /// Leaves those that count, in their order.
     fn sieve(&mut self, query: usize, found: &mut Vec<Found>) -> Result<()>;
 
-    /// The positions of all records that count for a query, ascending.
-    fn all(&mut self, query: usize) -> Result<Vec<u64>>;
+    /// The positions of all records of a snapshot that count for a query, ascending.
+    fn all(&mut self, snapshot: &Snapshot, query: usize) -> Result<Vec<u64>>;
 }
 
 /// A part with new rows, and the one that it takes the place of.
@@ -96,7 +96,8 @@ impl Snapshot {
         if added.positions.is_empty() {
             return Ok(None);
         }
-        let mut rows = Rows::new(added.stretch.clone(), added.log);
+        // What the same change removes may be among the rows: whoever reads the log from here on learns of it.
+        let mut rows = Rows::new(added.stretch.clone(), self.position);
         let small = self.parts.last().filter(|last| last.grows_by(added.positions.len()));
         if let Some(small) = small {
             rows.stretch = small.part.stretch.clone();
@@ -158,13 +159,14 @@ impl Snapshot {
         let mut open: Vec<usize> = (0..queries.len()).collect();
         let removed: usize = self.parts.iter().map(|live| live.removed.count).sum();
         let sure = sieve.is_none() && removed == 0;
-        let (mut asked, mut promise) = (if sure { k } else { 2 * k + 16 }, Promise::Exact);
+        let asked = if sure { k } else { k.saturating_mul(2).saturating_add(16) };
+        let (mut asked, mut promise) = (asked, Promise::Exact);
         while !open.is_empty() && k > 0 {
             if asked > TOO_MANY
                 && let Some(sieve) = &mut sieve
             {
                 for &query in &open {
-                    let among = sieve.all(query)?;
+                    let among = sieve.all(self, query)?;
                     answers[query] = self.nearest_among(queries, query, k, &among)?;
                 }
                 break;
@@ -190,6 +192,42 @@ impl Snapshot {
             asked = asked.saturating_mul(WIDER);
         }
         Ok((answers, promise))
+    }
+
+    /// The nearest record of each query, if it is within the radius. Where there is none, no more is looked at than for
+    /// the first; where there are a million copies, they are not listed.
+    pub(super) fn nearest_within(
+        &self,
+        queries: Queries<'_>,
+        radius: u32,
+    ) -> Result<Vec<Option<Found>>> {
+        let mut maybe = vec![false; queries.len()];
+        let mut answers = Answers::new();
+        for live in &self.parts {
+            live.part
+                .ask(None, &mut answers, |index, found| index.first(queries, radius, found))?;
+            let some = maybe.iter_mut().zip(answers.iter());
+            some.for_each(|(maybe, near)| *maybe |= !near.is_empty());
+        }
+        let which: Vec<usize> = (0..queries.len()).filter(|&query| maybe[query]).collect();
+        let mut nearest = vec![None; queries.len()];
+        if which.is_empty() {
+            return Ok(nearest);
+        }
+        let some = Chosen::of(queries, &which)?;
+        let (found, _) = self.nearest(some.queries(), 1, How::Index(None), None)?;
+        for (query, found) in which.into_iter().zip(found) {
+            nearest[query] = found.first().copied().filter(|found| found.distance <= radius);
+        }
+        Ok(nearest)
+    }
+
+    /// The positions of all records, ascending.
+    pub(super) fn positions(&self) -> impl Iterator<Item = u64> + '_ {
+        self.parts.iter().flat_map(|live| {
+            let rows = live.part.positions().iter().enumerate();
+            rows.filter(|(row, _)| !live.removed.contains(*row)).map(|(_, position)| *position)
+        })
     }
 
     /// The nearest of some records to a query, each compared.
@@ -249,9 +287,8 @@ impl Snapshot {
             };
             promise = worse(promise, worth);
             for ((all, sure), near) in all.iter_mut().zip(&mut sure).zip(answers.iter()) {
-                if near.len() == most
-                    && let Some(last) = near.last()
-                {
+                let may_have_more = near.len() == most && most < live.part.len();
+                if let Some(last) = near.last().filter(|_| may_have_more) {
                     *sure = live.found(last).min(*sure);
                 }
                 let there = near.iter().filter(|near| !live.removed.contains(near.row as usize));

@@ -1,6 +1,7 @@
 //! Records in SQLite: one file, no set-up, many readers and one writer at a time.
 
 use std::{
+    ffi::OsStr,
     fmt,
     ops::Range,
     path::{Path, PathBuf},
@@ -50,7 +51,7 @@ const COLUMNS: &str = "position, id, signature, margins, payload, time, checksum
 
 /// How long to wait for another process that holds a lock for a moment.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The page cache, in KiB: the inner pages of the index of ids stay in memory.
+/// The page cache, in KiB.
 const CACHE_KIB: i64 = 256 << 10;
 /// Up to so many bytes the file is mapped: a record that is read at random costs no system call.
 const MAPPED: i64 = 1 << 40;
@@ -100,11 +101,13 @@ impl Sqlite {
     /// Opens a file to read and write it; one of an older version is brought up to date.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let version = version(&connection, path)?;
-        if version < MIGRATIONS.len() {
+        if version(&connection, path)? < MIGRATIONS.len() {
             let migrate = || {
                 connection.execute_batch("BEGIN IMMEDIATE")?;
-                migrate(&connection, version)?;
+                // Another process may have done it by now.
+                let version = connection
+                    .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+                migrate(&connection, version as usize)?;
                 connection.execute_batch("COMMIT")
             };
             migrate().map_err(|error| failure(path, error))?;
@@ -115,12 +118,28 @@ impl Sqlite {
     /// Opens a file to read it.
     pub(super) fn open_reader(path: &Path) -> Result<Self> {
         // Whoever reads a file with a log beside it has to be able to write to the index of that log.
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .or_else(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
+        let reader = Sqlite::reader_with(path, path.as_os_str(), OpenFlags::SQLITE_OPEN_READ_WRITE);
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+        match reader {
+            // Nobody can write there: then a file without a log stays as it is.
+            Err(error) if !has_log && path.is_file() => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                let address = address_of(path);
+                Sqlite::reader_with(path, address.as_ref(), flags).map_err(|_| error)
+            }
+            reader => reader,
+        }
+    }
+
+    fn reader_with(path: &Path, address: &OsStr, flags: OpenFlags) -> Result<Self> {
+        let connection = connect_at(path, address, flags)?;
         if version(&connection, path)? < MIGRATIONS.len() {
             return Sqlite::open(path);
         }
-        connection.pragma_update(None, "query_only", true).map_err(|error| failure(path, error))?;
+        let set = || connection.pragma_update(None, "query_only", true);
+        set().map_err(|error| failure(path, error))?;
         Sqlite::opened(connection, path)
     }
 
@@ -434,6 +453,9 @@ impl Store for Sqlite {
 
     fn purge(&mut self, up_to: u64) -> Result<u64> {
         let end = self.end()?;
+        // What is forgotten is written over.
+        let secure = || self.connection.pragma_update(None, "secure_delete", true);
+        secure().map_err(self.failed())?;
         let purged = self.in_transaction(|this| {
             this.set_number("end", Some(end.position))?;
             this.set_number("purged", Some(end.purged.max(up_to)))?;
@@ -441,6 +463,9 @@ impl Store for Sqlite {
             Ok(this.connection.execute(query, [up_to as i64])? as u64)
         })?;
         self.give_back_pages()?;
+        let empty_log =
+            || self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        empty_log().map_err(self.failed())?;
         Ok(purged)
     }
 
@@ -561,10 +586,21 @@ fn cut(of: &str, bytes: &Range<u32>) -> String {
     format!("substr({of}, {}, {})", bytes.start + 1, bytes.len())
 }
 
+/// The address of a file that nobody writes to.
+fn address_of(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{path}?immutable=1")
+}
+
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    connect_at(path, path.as_os_str(), flags)
+}
+
+/// Connects to a file, which may be named by an address.
+fn connect_at(path: &Path, address: &OsStr, flags: OpenFlags) -> Result<Connection> {
     let connect = || {
         let connection =
-            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
         // Commits are on the disk when they return: power may fail, not only processes.
