@@ -22,7 +22,7 @@ use super::{
 use crate::{
     collection::address,
     failure::hinted,
-    output::{print, say},
+    output::{counted, print, say},
 };
 
 /// Make a collection, in which documents stay
@@ -202,8 +202,13 @@ impl Create {
                 recipe.map_or("from elsewhere".to_owned(), |name| format!("(recipe {name})"));
             let sql = radius.map_or(String::new(), |radius| format!(", by SQL within {radius}"));
             let (bits, index) = (about.bits, about.index);
+            // A database may have it already, made elsewhere.
+            let joined = match collection.snapshot().len() as u64 {
+                0 => String::new(),
+                records => format!("; joined: it has {} already", counted(records, "record")),
+            };
             format!(
-                "{path}: a collection of signatures of {bits} bits {from} in {store}, index {index}{sql}"
+                "{path}: a collection of signatures of {bits} bits {from} in {store}, index {index}{sql}{joined}"
             )
         });
         Ok(())

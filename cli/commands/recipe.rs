@@ -14,7 +14,7 @@ use crate::{failure::hinted, output::print};
 #[derive(Debug, Clone, Args)]
 
 pub(crate) struct RecipeArgs {
-    /// text, web, code, topsig-1024, or a recipe file [default: text]
+    /// text, minhash-256, web, code, topsig-1024, or a recipe file [default: text]
     ///
     /// `lookalike recipe` tells what they are; `lookalike recipe text > mine.json` starts a file of your own.
     #[arg(long, help_heading = "Recipe", value_name = "NAME|FILE")]
@@ -102,7 +102,7 @@ pub(crate) struct TermsArg {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  lookalike recipe\n  lookalike recipe text > mine.json")]
 pub(crate) struct ShowRecipe {
-    /// text, web, code, topsig-1024, or a recipe file
+    /// text, minhash-256, web, code, topsig-1024, or a recipe file
     name: Option<String>,
 }
 

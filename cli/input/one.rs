@@ -68,7 +68,7 @@ impl ReadArgs {
         &self,
         input: &str,
     ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Document>> + use<>> {
-        Ok(documents_of(Sources::open(&[input.to_owned()], self, false)?))
+        Ok(documents_of(Sources::open(&[input.to_owned()], self, true)?))
     }
 }
 

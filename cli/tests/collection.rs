@@ -349,14 +349,13 @@ fn signatures_that_do_not_belong_are_refused() {
         ("add docs docs.sig examples/docs.jsonl", "add them one after the other"),
         ("add codes docs.npy", "256 bits do not go with signatures of 64 bits"),
         ("add codes examples/docs.jsonl", "no recipe to sign documents with"),
-        ("add codes web.npy web.npy", "would take each other's place"),
     ] {
         let said = place.expect(2, line);
         assert!(said.err.contains(problem) && said.err.contains("hint: "), "{line}: {}", said.err);
     }
     place.expect(0, "add codes web.npy");
     place.expect(0, "add docs docs.npy");
-    assert_eq!(json(&place.expect(0, "get codes 7 --format json"))["id"], "7");
+    assert_eq!(json(&place.expect(0, "get codes web.npy:7 --format json"))["id"], "web.npy:7");
     // Those of .npy have no margins, and a file has margins of all or of none.
     place.expect(0, "export docs -o all.sig");
     let columns = info(&place, "all.sig")["columns"].clone();

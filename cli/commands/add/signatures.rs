@@ -25,13 +25,12 @@ pub(super) fn add(
         .iter()
         .map(|input| open(Path::new(input), batches.collection))
         .collect::<anyhow::Result<_>>()?;
-    check_ids(inputs, &files)?;
     let mut read = Read::default();
     let (all, mut steps) =
         (files.iter().map(|file| file.signatures().len()).sum(), Steps::new(global));
-    for file in &files {
+    for (input, file) in inputs.iter().zip(&files) {
         for row in 0..file.signatures().len() {
-            batches.push(entry(file, row))?;
+            batches.push(entry(input, file, row))?;
             read.documents += 1;
             if read.documents % 1024 == 0 {
                 steps.show("adding", read.documents as usize, all);
@@ -65,22 +64,16 @@ fn open(path: &Path, collection: &Collection) -> anyhow::Result<SignatureFile> {
     Ok(file)
 }
 
-/// Rows without ids are named by their number, so of several such files one would replace the other.
-fn check_ids(inputs: &[String], files: &[SignatureFile]) -> anyhow::Result<()> {
-    let mut unnamed = inputs.iter().zip(files).filter(|(_, file)| !file.columns().ids);
-    match (unnamed.next(), unnamed.next()) {
-        (Some((a, _)), Some((b, _))) => Err(hinted(
-            format!("{a} and {b} have no ids, and their rows would take each other's place"),
-            "a .hex file has a line for each signature: digits, a tab, and the id",
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn entry(file: &SignatureFile, row: usize) -> Entry {
+/// The entry of a row. One without an id is named by its file and number, as documents are: those of another file do not
+/// take its place.
+fn entry(input: &str, file: &SignatureFile, row: usize) -> Entry {
+    let id = match file.columns().ids {
+        true => file.id(row).into_owned(),
+        false => format!("{input}:{row}"),
+    };
     let payload = file.payload(row).filter(|payload| payload != "{}");
     Entry {
-        id: file.id(row).into_owned(),
+        id,
         signature: file.signatures().get(row),
         margins: file.margins(row).map(<[u8]>::to_vec),
         payload: payload.map(|payload| payload.into_owned()),
