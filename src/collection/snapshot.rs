@@ -50,6 +50,8 @@ pub(super) struct Grown {
 const GROWS: usize = 3;
 /// How many of the nearest are asked for again if too few of the first counted: so many times as many.
 const WIDER: usize = 8;
+/// Queries that may each have very many hits are asked in groups of so many.
+const FEW: usize = 16;
 /// From so many on, what counts is found out for all records at once.
 const TOO_MANY: usize = 1 << 16;
 
@@ -194,8 +196,7 @@ impl Snapshot {
         Ok((answers, promise))
     }
 
-    /// The nearest record of each query, if it is within the radius. Where there is none, no more is looked at than for
-    /// the first; where there are a million copies, they are not listed.
+    /// The nearest record of each query within the radius. Most queries have none, and are only asked for the first.
     pub(super) fn nearest_within(
         &self,
         queries: Queries<'_>,
@@ -211,13 +212,13 @@ impl Snapshot {
         }
         let which: Vec<usize> = (0..queries.len()).filter(|&query| maybe[query]).collect();
         let mut nearest = vec![None; queries.len()];
-        if which.is_empty() {
-            return Ok(nearest);
-        }
-        let some = Chosen::of(queries, &which)?;
-        let (found, _) = self.nearest(some.queries(), 1, How::Index(None), None)?;
-        for (query, found) in which.into_iter().zip(found) {
-            nearest[query] = found.first().copied().filter(|found| found.distance <= radius);
+        // A few at a time: all copies of a page are listed.
+        for which in which.chunks(FEW) {
+            let some = Chosen::of(queries, which)?;
+            let (found, _) = self.within(some.queries(), radius, How::Index(None), None)?;
+            for (&query, found) in which.iter().zip(found) {
+                nearest[query] = found.first().copied();
+            }
         }
         Ok(nearest)
     }
