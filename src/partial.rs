@@ -40,6 +40,16 @@ impl Partial {
         Ok(Partial { file, path, target, complete: false })
     }
 
+    /// Lets nobody but its owner read it, where the system has owners.
+    pub fn make_private(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            self.file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        }
+        Ok(())
+    }
+
     /// Makes the data durable and gives it its name.
     pub fn complete(mut self) -> io::Result<()> {
         self.file.sync_all()?;

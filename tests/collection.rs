@@ -619,3 +619,19 @@ fn little_is_left_after_a_compact() {
     assert!(collection.notes().is_empty(), "{:?}", collection.notes());
     assert_eq!(collection.snapshot().len(), 1000);
 }
+
+#[test]
+fn a_killed_create_is_not_in_the_way() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("c");
+    std::fs::create_dir_all(folder.join("segments")).unwrap();
+    std::fs::write(folder.join("records.sqlite"), "half of it").unwrap();
+    let collection = Collection::create(&folder, Settings::of_bits(64)).unwrap();
+    collection.put(&[simple("a", 1)], IfExists::Replace).unwrap();
+    // But what is somebody's stays.
+    let other = place.path().join("d");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("thesis.txt"), "years of work").unwrap();
+    assert!(Collection::create(&other, Settings::of_bits(64)).is_err());
+    assert!(other.join("thesis.txt").exists());
+}

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::{Error, Result, signature::words_of_bytes};
 
+/// No log goes farther: databases have numbers with a sign.
+const LAST_POSITION: u64 = i64::MAX as u64;
+
 /// A snapshot of a store, and the segments that were not to be believed.
 pub(super) struct Loaded {
     pub(super) snapshot: Snapshot,
@@ -96,7 +99,8 @@ fn read(
 ) -> Result<(Vec<Rows>, End)> {
     let mut loaded: Vec<Rows> = gaps.iter().map(|gap| Rows::new(gap.clone(), 0)).collect();
     let mut removed = Vec::new();
-    let since = parts.iter().map(|live| live.part.log).min().unwrap_or(u64::MAX >> 1);
+    // Where there are no segments, nobody has to be told what was removed.
+    let since = parts.iter().map(|live| live.part.log).min().unwrap_or(LAST_POSITION);
     let mut at = 0;
     let end = store.read(gaps, since, &mut |logged| {
         match logged {

@@ -218,8 +218,7 @@ impl Collection {
         self.place.terms()
     }
 
-    /// Where its segments are: signatures and indexes, derived from the records. They may be deleted while nobody has it
-    /// open.
+    /// Where its segments are: signatures and indexes, derived from the records. They may be deleted at any time.
     pub fn segments(&self) -> PathBuf {
         self.place.segments()
     }

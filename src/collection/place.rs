@@ -1,6 +1,7 @@
 //! Where a collection is: a folder that says which store has its records, and that has its segments.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, OpenOptions, TryLockError},
     path::{Path, PathBuf},
 };
@@ -19,6 +20,15 @@ const RECORDS: &str = "records.sqlite";
 const SEGMENTS: &str = "segments";
 const LOCK: &str = "lock";
 const TERMS: &str = "terms";
+/// What a folder has before it is a collection.
+const MADE_FIRST: [&str; 6] = [
+    RECORDS,
+    "records.sqlite-wal",
+    "records.sqlite-shm",
+    "records.sqlite-journal",
+    ".collection.json.partial",
+    TERMS,
+];
 /// The version of folders that this program makes and reads.
 const FORMAT: u32 = 1;
 
@@ -68,13 +78,12 @@ impl Place {
         if Place::is_in(folder) {
             return Err(Error::format(folder, "is a collection already"));
         }
-        let empty =
-            |folder: &Path| fs::read_dir(folder).map(|mut entries| entries.next().is_none());
-        if folder.exists() && !empty(folder).map_err(io)? {
+        let place = Place { folder: folder.to_owned(), store: store.clone() };
+        if folder.exists() && !place.is_left_behind().map_err(io)? {
             return Err(Error::format(folder, "is there already, and is not an empty folder"));
         }
-        fs::create_dir_all(folder.join(SEGMENTS)).map_err(io)?;
-        let place = Place { folder: folder.to_owned(), store: store.clone() };
+        place.undo();
+        fs::create_dir_all(place.segments()).map_err(io)?;
         let made = place.create_store(about);
         let store = match made {
             Ok(store) => store,
@@ -105,10 +114,17 @@ impl Place {
         Error::format(&self.folder, "is in PostgreSQL, which this program was built without")
     }
 
+    /// Whether the folder has nothing but what a process leaves behind that was killed while it made a collection.
+    fn is_left_behind(&self) -> std::io::Result<bool> {
+        let ours = |name: &OsStr| name == SEGMENTS || MADE_FIRST.iter().any(|made| name == *made);
+        let mut entries = fs::read_dir(&self.folder)?;
+        entries.try_fold(true, |all, entry| Ok(all && ours(&entry?.file_name())))
+    }
+
     /// Removes what was made of a collection that came to nothing.
     fn undo(&self) {
-        for suffix in ["", "-wal", "-shm"] {
-            let _ = fs::remove_file(self.folder.join(format!("{RECORDS}{suffix}")));
+        for name in MADE_FIRST {
+            let _ = fs::remove_file(self.folder.join(name));
         }
         let _ = fs::remove_dir(self.segments());
         let _ = fs::remove_dir(&self.folder);
@@ -120,15 +136,12 @@ impl Place {
         let json = serde_json::to_vec_pretty(&says).expect("plain data becomes JSON");
         let io = |error| Error::io(&path, error);
         let mut file = crate::partial::Partial::create(&path).map_err(io)?;
-        std::io::Write::write_all(&mut file, &json).map_err(io)?;
-        file.complete().map_err(io)?;
-        // An address may have a password in it.
-        #[cfg(unix)]
         if matches!(self.store, StoredIn::Postgres { .. }) {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(io)?;
+            // An address may have a password in it.
+            file.make_private().map_err(io)?;
         }
-        Ok(())
+        std::io::Write::write_all(&mut file, &json).map_err(io)?;
+        file.complete().map_err(io)
     }
 
     /// The folder of a collection that is there.

@@ -463,10 +463,6 @@ impl Postgres {
 }
 
 impl Store for Postgres {
-    fn reader(&self) -> Result<Box<dyn Store>> {
-        Ok(Box::new(Postgres::open_at(self.source.address.clone(), Access::Read)?))
-    }
-
     fn about(&self) -> &About {
         &self.about
     }

@@ -358,10 +358,6 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn reader(&self) -> Result<Box<dyn Store>> {
-        Ok(Box::new(Sqlite::open_reader(&self.path)?))
-    }
-
     fn about(&self) -> &About {
         &self.about
     }

@@ -122,9 +122,6 @@ pub struct Counts {
 ///
 /// Whatever is read is checked against the checksums of the records, and damage is an error.
 pub trait Store: Send + fmt::Debug {
-    /// Another connection, for reading only.
-    fn reader(&self) -> Result<Box<dyn Store>>;
-
     /// What the collection says about itself.
     fn about(&self) -> &About;
 

@@ -471,7 +471,7 @@ fn readers_see_what_is_committed() {
     everywhere(|home| {
         let mut store = home.create(&about(64));
         put_ten(&mut *store);
-        let mut reader = store.reader().unwrap();
+        let mut reader = home.open_reader().unwrap();
         let new = entry("new", 34);
         store.begin().unwrap();
         store.apply(&[put(&new), Change::Remove(2)], 0).unwrap();
@@ -556,7 +556,7 @@ fn what_it_says_of_itself_survives() {
         put_ten(&mut *store);
         drop(store);
         assert_eq!(home.open().unwrap().about(), &about);
-        assert_eq!(home.open_reader().unwrap().reader().unwrap().about(), &about);
+        assert_eq!(home.open_reader().unwrap().about(), &about);
     });
 }
 
