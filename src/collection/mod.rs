@@ -1,7 +1,8 @@
 //! The collection: where documents stay. Added, replaced, removed and searched at the same time, with where each comes from.
 //!
 //! ```
-//! use lookalike::{Recipe, Signer, collection::{Ask, Collection, Entry, IfExists, Settings}, recipe::Scratch, search::Question};
+//! use lookalike::collection::{Ask, Collection, Entry, IfExists, Settings};
+//! use lookalike::{Recipe, Signatures, Signer, recipe::Scratch, search::Question};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let recipe = Recipe::named("text").unwrap();
@@ -13,7 +14,8 @@
 //! entry.payload = Some(r#"{"source": "harbour.example"}"#.to_owned());
 //! collection.put(&[entry], IfExists::Replace)?;
 //!
-//! let query = sign("The harbour reopened on Monday after the storm had closed it for two days.").into();
+//! let query = sign("The harbour reopened on Monday after the storm had closed it for two days.");
+//! let query = Signatures::from(query);
 //! let hits = collection.search((&query).into(), &Ask::new(Question::Within(80)))?;
 //! assert_eq!(hits.of[0][0].record.id, "a1");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
