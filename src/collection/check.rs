@@ -6,7 +6,7 @@ use super::{
     Collection, Snapshot,
     ids::hash_of,
     load::{Loaded, load},
-    part::LivePart,
+    part::{LivePart, part_of},
     store::Logged,
 };
 use crate::{Result, signature::words_of_bytes};
@@ -82,7 +82,7 @@ impl<'a> Compared<'a> {
     /// The part and the row of a record.
     fn row_of(&self, position: u64) -> Option<(&'a LivePart, usize)> {
         let parts = &self.snapshot.parts;
-        let live = parts.get(parts.partition_point(|live| live.part.stretch.end <= position))?;
+        let live = &parts[part_of(parts, position)?];
         let row = live.part.row_of(position)?;
         (!live.removed.contains(row)).then_some((live, row))
     }

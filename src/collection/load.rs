@@ -3,7 +3,7 @@
 use std::{ops::Range, path::Path};
 
 use super::{
-    part::{LivePart, Part, Rows},
+    part::{LivePart, Part, Rows, part_of},
     segment::{self, Name},
     snapshot::Snapshot,
     store::{End, Logged, Store},
@@ -115,9 +115,8 @@ fn read(
         Ok(())
     })?;
     for position in removed {
-        let part = parts.partition_point(|live| live.part.stretch.end <= position);
-        if let Some(live) = parts.get_mut(part) {
-            live.remove(position);
+        if let Some(part) = part_of(parts, position) {
+            parts[part].remove(position);
         }
     }
     Ok((loaded, end))

@@ -219,6 +219,12 @@ impl LivePart {
     }
 }
 
+/// Which of the parts of a log, in order, has a position.
+pub(super) fn part_of(parts: &[LivePart], position: u64) -> Option<usize> {
+    let part = parts.partition_point(|live| live.part.stretch.end <= position);
+    (part < parts.len()).then_some(part)
+}
+
 /// Rows of a part that are there no more: a bit each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removed {

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     kept::{INDEXED_FROM, Kept},
-    part::{LivePart, Part, PartIndex, Rows},
+    part::{LivePart, Part, PartIndex, Rows, part_of},
     store::About,
 };
 use crate::{
@@ -87,7 +87,7 @@ impl Snapshot {
         })
     }
 
-    /// The next position.
+    /// The position after those that its parts have.
     pub(super) fn end(&self) -> u64 {
         self.parts.last().map_or(1, |live| live.part.stretch.end)
     }
@@ -126,9 +126,8 @@ impl Snapshot {
     }
 
     fn remove(&mut self, position: u64) {
-        let part = self.parts.partition_point(|live| live.part.stretch.end <= position);
-        if let Some(live) = self.parts.get_mut(part) {
-            live.remove(position);
+        if let Some(part) = part_of(&self.parts, position) {
+            self.parts[part].remove(position);
         }
     }
 
