@@ -35,13 +35,14 @@
 //! ```
 //!
 //! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
-//! [`table`], [`probe`], [`index`], [`plan`], [`search`], `collection`, [`join`], [`verify`], [`cluster`], [`dedup`], [`quality`].
+//! [`table`], [`probe`], [`index`], [`plan`], [`search`], `collection`, [`join`], [`verify`], [`diff`], [`cluster`], [`dedup`], [`quality`].
 
 pub mod cluster;
 #[cfg(feature = "collection")]
 pub mod collection;
 mod container;
 pub mod dedup;
+pub mod diff;
 pub mod document;
 mod error;
 pub mod features;

@@ -4,12 +4,13 @@ use std::{fmt::Write, time::Duration};
 
 use clap::Args;
 use lookalike::{
-    Document, Signer, hamming,
+    Document, Signer,
+    diff::{self, Run, Side},
+    hamming,
     recipe::Scratch,
     verify::{self, Likeness},
 };
 use serde_json::json;
-use similar::{ChangeTag, TextDiff};
 
 use super::{
     Global, Outcome,
@@ -172,30 +173,23 @@ fn diff(a: &str, b: &str) -> String {
         return "the texts are the same".to_owned();
     }
     let paint = colour();
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_unicode_words(a, b);
-    // Neighbouring words of one kind are one run.
-    let mut runs: Vec<(ChangeTag, Vec<&str>)> = Vec::new();
-    for change in diff.iter_all_changes() {
-        match runs.last_mut() {
-            Some((tag, words)) if *tag == change.tag() => words.push(change.value()),
-            _ => runs.push((change.tag(), vec![change.value()])),
-        }
-    }
+    let runs = diff::words(a, b, DIFF_TIME);
     let last = runs.len() - 1;
-    let show = |(number, (tag, words)): (usize, &(ChangeTag, Vec<&str>))| match tag {
-        ChangeTag::Delete => paint(Paint::Removed, &format!("[-{}-]", words.concat())),
-        ChangeTag::Insert => paint(Paint::Added, &format!("{{+{}+}}", words.concat())),
-        ChangeTag::Equal => shortened(words, number == 0, number == last),
+    let show = |(number, run): (usize, &Run)| match run.side {
+        Side::First => paint(Paint::Removed, &format!("[-{}-]", run.text)),
+        Side::Second => paint(Paint::Added, &format!("{{+{}+}}", run.text)),
+        Side::Both => shortened(run, number == 0, number == last),
     };
     runs.iter().enumerate().map(show).collect()
 }
 
 /// Equal text, without its middle if that is long.
-fn shortened(words: &[&str], first: bool, last: bool) -> String {
+fn shortened(run: &Run, first: bool, last: bool) -> String {
+    let words: Vec<&str> = run.words().collect();
     // Words and the spaces between them.
     let context = 2 * CONTEXT_WORDS;
     if words.len() <= 2 * context + 2 {
-        return words.concat();
+        return run.text.clone();
     }
     let start = if first { String::new() } else { words[..context].concat() };
     let end = if last { String::new() } else { words[words.len() - context..].concat() };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use similar::{ChangeTag, TextDiff};
+use lookalike::diff::{self, Run, Side};
 
 use super::words::escape;
 
@@ -29,28 +29,21 @@ pub(super) fn marked(removed: &str, keeper: &str) -> [String; 2] {
     let whole = |text: &str| !text.ends_with(CUT);
     let (whole_removed, whole_keeper) = (whole(removed), whole(keeper));
     let (removed, keeper) = (removed.trim_end_matches(CUT), keeper.trim_end_matches(CUT));
-    let diff = TextDiff::configure().timeout(MOST_TIME).diff_unicode_words(removed, keeper);
-    let mut runs: Vec<(ChangeTag, Vec<&str>)> = Vec::new();
-    for change in diff.iter_all_changes() {
-        match runs.last_mut() {
-            Some((tag, words)) if *tag == change.tag() => words.push(change.value()),
-            _ => runs.push((change.tag(), vec![change.value()])),
-        }
-    }
+    let runs = diff::words(removed, keeper, MOST_TIME);
     [
-        side(&runs, ChangeTag::Delete, whole_keeper) + if whole_removed { "" } else { " …" },
-        side(&runs, ChangeTag::Insert, whole_removed) + if whole_keeper { "" } else { " …" },
+        side(&runs, Side::First, whole_keeper) + if whole_removed { "" } else { " …" },
+        side(&runs, Side::Second, whole_removed) + if whole_keeper { "" } else { " …" },
     ]
 }
 
 /// One of the texts: runs of both, and of its own kind.
-fn side(runs: &[(ChangeTag, Vec<&str>)], own: ChangeTag, other_is_whole: bool) -> String {
+fn side(runs: &[Run], own: Side, other_is_whole: bool) -> String {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
-    for (number, (tag, words)) in runs.iter().enumerate() {
-        let only_here = *tag == own;
-        if only_here || *tag == ChangeTag::Equal {
+    for (number, run) in runs.iter().enumerate() {
+        let only_here = run.side == own;
+        if only_here || run.side == Side::Both {
             let (first, last) = (number == 0, number + 1 == runs.len());
-            pieces.push(Piece { words: words.clone(), only_here, first, last });
+            pieces.push(Piece { words: run.words().collect(), only_here, first, last });
         }
     }
     let mut pieces = bridged(pieces);
@@ -59,7 +52,7 @@ fn side(runs: &[(ChangeTag, Vec<&str>)], own: ChangeTag, other_is_whole: bool) -
         piece.only_here = false;
         piece.last = false;
     }
-    let element = if own == ChangeTag::Delete { "del" } else { "ins" };
+    let element = if own == Side::First { "del" } else { "ins" };
     pieces.iter().map(|piece| piece.html(element)).collect()
 }
 
