@@ -20,7 +20,6 @@ use super::{
     recipe::{RecipeArgs, TermsArg, check_margins, signer},
 };
 use crate::{
-    collection::address,
     failure::hinted,
     output::{counted, print, say},
 };
@@ -187,7 +186,7 @@ impl Create {
         radius: Option<u32>,
         global: &Global,
     ) -> anyhow::Result<()> {
-        let (about, store) = (collection.about(), address(collection.stored_in()));
+        let (about, store) = (collection.about(), collection.stored_in().address());
         let recipe = about.recipe.as_ref().map(|recipe| recipe.name.as_str());
         let path = self.collection.display();
         if global.json() {

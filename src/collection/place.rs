@@ -48,6 +48,33 @@ pub enum StoredIn {
     },
 }
 
+impl StoredIn {
+    /// Its address for people to read: without a password.
+    pub fn address(&self) -> String {
+        match self {
+            StoredIn::Sqlite => "sqlite".to_owned(),
+            StoredIn::Postgres { url, schema } => {
+                format!("{}, schema {schema}", without_password(url))
+            }
+        }
+    }
+}
+
+/// A URL without its password, and without its settings, which may have one as well.
+fn without_password(url: &str) -> String {
+    // Who knows where the password is in `host=db.example password=...`, or where an `@` is out of place?
+    let unclear = || "a PostgreSQL database".to_owned();
+    let Some((scheme, rest)) = url.split_once("://") else { return unclear() };
+    let (user, host) = rest.rsplit_once('@').unwrap_or(("", rest));
+    let (user, host) =
+        (user.split(':').next().unwrap_or(user), host.split('?').next().unwrap_or(host));
+    match user {
+        "" => format!("{scheme}://{host}"),
+        _ if user.contains(['/', '?']) => unclear(),
+        _ => format!("{scheme}://{user}@{host}"),
+    }
+}
+
 /// What a folder says about itself.
 #[derive(Debug, Serialize, Deserialize)]
 struct Says {
@@ -240,6 +267,27 @@ impl Place {
                 copy.undo();
                 Err(error)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (url, shown) in [
+            ("postgres://me:secret@host:5432/news", "postgres://me@host:5432/news"),
+            ("postgres://me:s@cret@host/news", "postgres://me@host/news"),
+            ("postgres://host/news?user=me&password=secret", "postgres://host/news"),
+            ("postgres:///news", "postgres:///news"),
+            ("postgres://me:s?c/ret@host/news?password=secret", "postgres://me@host/news"),
+            ("postgres://host/news?password=s@cret", "a PostgreSQL database"),
+            ("host=db user=me password=secret", "a PostgreSQL database"),
+        ] {
+            let store = StoredIn::Postgres { url: url.to_owned(), schema: "old".to_owned() };
+            assert_eq!(store.address(), format!("{shown}, schema old"));
         }
     }
 }

@@ -12,11 +12,7 @@ use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::facts;
-use crate::{
-    collection::{address, rfc3339},
-    output::counted,
-    size,
-};
+use crate::{collection::rfc3339, output::counted, size};
 
 /// More signatures than this are not read to count the distinct ones.
 const MOST_COUNTED: usize = 1_000_000;
@@ -40,7 +36,7 @@ pub(super) fn about(collection: &Collection) -> Result<Map<String, Value>> {
         "distinct": distinct,
         "bits": about.bits,
         "created": rfc3339(about.created),
-        "store": address(collection.stored_in()),
+        "store": collection.stored_in().address(),
         "store_bytes": store_bytes,
         "index_bytes": segment_bytes(collection),
         "removed": counts.removed,

@@ -2,13 +2,9 @@
 
 use std::{env, error::Error as StdError, io, time::Duration};
 
-use postgres::{
-    Client, Config, NoTls,
-    config::{Host, SslMode},
-    error::Severity,
-};
+use postgres::{Client, Config, NoTls, config::SslMode, error::Severity};
 
-use crate::{Error, Result};
+use crate::{Error, Result, collection::StoredIn};
 
 /// The first server that can count the bits of a bit string.
 const OLDEST_SERVER: i32 = 14;
@@ -53,7 +49,8 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("lookalike");
         }
-        let shown = format!("{}, schema {schema}", without_password(&config));
+        let stored = StoredIn::Postgres { url: url.to_owned(), schema: schema.to_owned() };
+        let shown = stored.address();
         let address = Address { config, schema: schema.to_owned(), shown };
         match address.config.get_ssl_mode() {
             SslMode::Disable | SslMode::Prefer => Ok(address),
@@ -167,24 +164,6 @@ fn check_schema(schema: &str) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::Setting { name: "schema", problem })
-}
-
-fn without_password(config: &Config) -> String {
-    let host = |host: &Host| match host {
-        Host::Tcp(name) => name.clone(),
-        Host::Unix(path) => path.display().to_string(),
-    };
-    let ports = config.get_ports();
-    // One port may stand for all hosts.
-    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-    let hosts: Vec<String> = config
-        .get_hosts()
-        .iter()
-        .enumerate()
-        .map(|(at, name)| format!("{}:{}", host(name), port(at)))
-        .collect();
-    let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
-    format!("postgres://{user}{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default())
 }
 
 #[cfg(test)]
