@@ -46,7 +46,7 @@ mod sqlite;
 mod store;
 
 use std::{
-    fs::File,
+    fs::{self, File},
     path::{Path, PathBuf},
     slice,
     sync::{Arc, Mutex, MutexGuard},
@@ -80,6 +80,7 @@ use crate::{
     features::terms::TermStatistics,
     index::Queries,
     signature::{check_width, words_of_bytes},
+    table::Distinct,
 };
 
 /// What a new collection is to be.
@@ -223,6 +224,18 @@ impl Collection {
     /// Where its segments are: signatures and indexes, derived from the records. They may be deleted at any time.
     pub fn segments(&self) -> PathBuf {
         self.place.segments()
+    }
+
+    /// How much its segments take on the disk.
+    pub fn segment_bytes(&self) -> u64 {
+        let files = fs::read_dir(self.segments()).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum()
+    }
+
+    /// How many of its signatures are distinct. They are sorted for that.
+    pub fn count_distinct(&self) -> Result<usize> {
+        let (signatures, _) = self.snapshot().rows()?;
+        Ok(Distinct::of(&signatures)?.firsts.len())
     }
 
     /// What was noticed when it was opened: segments that were not to be believed.

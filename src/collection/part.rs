@@ -185,6 +185,15 @@ impl PartIndex {
         }
     }
 
+    /// The radius within which it finds all rows of so many bits; nothing if there is none.
+    pub(super) fn exact_within(&self, bits: u32) -> Option<u32> {
+        match self {
+            PartIndex::Scan => Some(bits),
+            PartIndex::Tables(tables) => Some(tables.guarantee()),
+            PartIndex::Graph(_) => None,
+        }
+    }
+
     /// How many signatures are distinct, if it knows.
     pub(super) fn distinct(&self) -> Option<usize> {
         match self {

@@ -84,6 +84,7 @@ impl Snapshot {
             removed: live.removed.count,
             bytes: live.part.bytes(),
             saved: live.part.saved.get().is_some(),
+            exact_within: live.part.index.exact_within(self.bits),
         })
     }
 
@@ -230,6 +231,22 @@ impl Snapshot {
         })
     }
 
+    /// The signatures of all records, and the positions of these, ascending.
+    pub(super) fn rows(&self) -> Result<(Signatures, Vec<u64>)> {
+        let (mut words, mut positions) = (Vec::new(), Vec::with_capacity(self.len()));
+        for live in &self.parts {
+            let signatures = &live.part.signatures;
+            words.reserve_exact(live.live() * signatures.stride());
+            for (row, &position) in live.part.positions().iter().enumerate() {
+                if !live.removed.contains(row) {
+                    words.extend_from_slice(signatures.row(row));
+                    positions.push(position);
+                }
+            }
+        }
+        Ok((Signatures::from_words(self.bits, words)?, positions))
+    }
+
     /// The nearest of some records to a query, each compared.
     fn nearest_among(
         &self,
@@ -323,6 +340,8 @@ pub struct PartAbout {
     pub bytes: u64,
     /// Whether it is saved in a segment.
     pub saved: bool,
+    /// The radius within which its index finds all; nothing for a graph, which promises none.
+    pub exact_within: Option<u32>,
 }
 
 /// What nothing is farther than.

@@ -1,20 +1,15 @@
 //! What there is to tell about a collection.
 
-use std::{collections::HashSet, fs, slice};
-
 use lookalike::{
     Recipe, Result,
-    collection::{Collection, Logged, PartAbout, guarantee},
-    index::Method,
-    table::WIDEST_KEY,
+    collection::{Collection, PartAbout, guarantee},
 };
 use serde_json::{Map, Value, json};
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::facts;
 use crate::{collection::rfc3339, output::counted, size};
 
-/// More signatures than this are not read to count the distinct ones.
+/// More signatures than this are not sorted to count the distinct ones.
 const MOST_COUNTED: usize = 1_000_000;
 
 pub(super) fn about(collection: &Collection) -> Result<Map<String, Value>> {
@@ -23,7 +18,7 @@ pub(super) fn about(collection: &Collection) -> Result<Map<String, Value>> {
         collection.with_reader(|store| Ok((store.counts()?, store.slices()?, store.bytes()?)))?;
     let parts: Vec<PartAbout> = snapshot.parts().collect();
     let distinct = match snapshot.len() <= MOST_COUNTED {
-        true => Some(count_distinct(collection)?),
+        true => Some(collection.count_distinct()?),
         false => distinct_of(&parts),
     };
     let recipe = about.recipe.as_ref();
@@ -38,31 +33,17 @@ pub(super) fn about(collection: &Collection) -> Result<Map<String, Value>> {
         "created": rfc3339(about.created),
         "store": collection.stored_in().address(),
         "store_bytes": store_bytes,
-        "index_bytes": segment_bytes(collection),
+        "index_bytes": collection.segment_bytes(),
         "removed": counts.removed,
         "position": snapshot.position(),
         "keeps": keeps,
         "index": about.index.to_string(),
         "sql_slices": slices,
         "sql_within": slices.map(guarantee),
-        "parts": parts.iter().map(|part| about_part(part, about.bits)).collect::<Vec<_>>(),
+        "parts": parts.iter().map(about_part).collect::<Vec<_>>(),
         "recipe_hash": recipe.map(Recipe::hash),
         "recipe": recipe.map(|recipe| serde_json::to_value(recipe).unwrap_or_default()),
     })))
-}
-
-/// How many signatures are distinct, by their hashes.
-fn count_distinct(collection: &Collection) -> Result<usize> {
-    let (mut distinct, all) = (HashSet::new(), 1..u64::MAX);
-    collection.with_reader(|store| {
-        store.read(slice::from_ref(&all), u64::MAX >> 1, &mut |logged| {
-            if let Logged::Added { signature, .. } = logged {
-                distinct.insert(xxh3_128(signature));
-            }
-            Ok(())
-        })
-    })?;
-    Ok(distinct.len())
 }
 
 /// How many signatures are distinct in each part, together. Those that several parts have count in each.
@@ -70,13 +51,7 @@ fn distinct_of(parts: &[PartAbout]) -> Option<usize> {
     parts.iter().map(|part| part.distinct).sum()
 }
 
-/// How much the segments take on the disk.
-fn segment_bytes(collection: &Collection) -> u64 {
-    let files = fs::read_dir(collection.segments()).into_iter().flatten().flatten();
-    files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum()
-}
-
-fn about_part(part: &PartAbout, bits: u32) -> Value {
+fn about_part(part: &PartAbout) -> Value {
     json!({
         "index": part.index,
         "rows": part.rows,
@@ -84,17 +59,8 @@ fn about_part(part: &PartAbout, bits: u32) -> Value {
         "distinct": part.distinct,
         "bytes": part.bytes,
         "saved": part.saved,
-        "exact_within": exact_within(&part.index, bits),
+        "exact_within": part.exact_within,
     })
-}
-
-/// The radius within which an index finds all; nothing for one that promises none.
-fn exact_within(index: &str, bits: u32) -> Option<u32> {
-    if index == "scan" {
-        return Some(bits);
-    }
-    let method: Method = index.parse().ok()?;
-    Some(method.compose(bits, WIDEST_KEY).ok()?.guarantee())
 }
 
 /// The parts for people, a line each.
