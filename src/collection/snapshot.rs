@@ -3,6 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use super::{
+    By,
     kept::{INDEXED_FROM, Kept},
     part::{LivePart, Part, PartIndex, Rows, part_of},
     store::About,
@@ -317,6 +318,18 @@ impl Snapshot {
             found.truncate(found.partition_point(|found| found <= sure));
         }
         Ok((all, promise))
+    }
+
+    /// What finds records that are asked for in some way, in a word for each kind of part.
+    pub fn asked_by(&self, by: By) -> String {
+        let mut names: Vec<String> = match by {
+            By::Sql | By::SqlEveryRecord => vec!["sql".to_owned()],
+            By::Scan => vec!["scan".to_owned()],
+            By::Index if self.has_graph() => vec!["scan".to_owned()],
+            By::Index | By::Share(_) => self.parts().map(|part| part.index).collect(),
+        };
+        names.dedup();
+        if names.is_empty() { "scan".to_owned() } else { names.join(", ") }
     }
 
     /// Whether any part has an index that is not exact, which has to be allowed.

@@ -44,7 +44,7 @@ impl<'a> Records<'a> {
         let mut records = Records {
             about: About {
                 thing: "record",
-                name: Some(name_of(by, &snapshot)),
+                name: Some(snapshot.asked_by(by)),
                 batch: BATCH,
                 planned: None,
                 was_built: true,
@@ -171,18 +171,6 @@ fn by(collection: &Collection, args: &IndexArgs) -> anyhow::Result<By> {
             "leave `--index` out, or say auto, scan or sql; another collection may be created with another index",
         )),
     }
-}
-
-/// What finds them, in a word for each kind of part.
-fn name_of(by: By, snapshot: &Snapshot) -> String {
-    let mut names: Vec<String> = match by {
-        By::Sql | By::SqlEveryRecord => vec!["sql".to_owned()],
-        By::Scan => vec!["scan".to_owned()],
-        By::Index if snapshot.has_graph() => vec!["scan".to_owned()],
-        By::Index | By::Share(_) => snapshot.parts().map(|part| part.index).collect(),
-    };
-    names.dedup();
-    if names.is_empty() { "scan".to_owned() } else { names.join(", ") }
 }
 
 impl Searched for Records<'_> {
