@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Result, Signer,
+    Error, Recipe, Result, Signer,
     features::weights::ONE,
     hamming::{Kernel, merged},
-    recipe::Scratch,
+    recipe::{Scratch, SignatureKind},
 };
 
 /// What decides whether two documents are alike.
@@ -233,6 +233,18 @@ pub fn jaccard_of_distance(distance: u32, bits: u32) -> f64 {
     (1.0 - 2.0 * f64::from(distance) / f64::from(bits)).max(0.0)
 }
 
+/// How alike two documents are by the distance of their signatures, from 0 to 1: the cosine or the Jaccard coefficient, as
+/// the recipe has it. Of signatures from elsewhere nobody knows what they stand for: the share of their bits that are equal.
+pub fn similarity_of_distance(recipe: Option<&Recipe>, distance: u32, bits: u32) -> f64 {
+    match recipe.map(|recipe| recipe.signature.kind) {
+        Some(SignatureKind::MinHash) => jaccard_of_distance(distance, bits),
+        Some(SignatureKind::SimHash | SignatureKind::TopSig) => {
+            cosine_of_distance(distance, bits).max(0.0)
+        }
+        None => 1.0 - f64::from(distance) / f64::from(bits),
+    }
+}
+
 fn add_features(signer: &Signer, text: &str, side: usize, features: &mut Features) {
     signer.extractor().for_each(text, |name, hash| {
         features.entry(hash).or_insert_with(|| (name.to_owned(), [0.0; 2]));
@@ -265,12 +277,9 @@ fn differences(features: Features) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Recipe,
-        features::{
-            shingles::{Shingle, Unit},
-            weights::Weight,
-        },
+    use crate::features::{
+        shingles::{Shingle, Unit},
+        weights::Weight,
     };
 
     fn words(weight: Weight) -> Signer {
@@ -320,6 +329,20 @@ mod tests {
         assert_eq!(Verify::Containment(0.5).similarity(a, set(&[2, 3], &[1, 1])), 1.0);
         assert_eq!(Verify::Cosine(0.5).similarity(a, b), 0.75);
         assert_eq!((Verify::Jaccard(0.8).largest(4), Verify::Jaccard(0.8).largest(5)), (5, 6));
+    }
+
+    #[test]
+    fn distances_stand_for_what_the_recipe_measures() {
+        let of = |name: Option<&str>, distance| {
+            let recipe = name.map(|name| Recipe::named(name).unwrap());
+            similarity_of_distance(recipe.as_ref(), distance, 256)
+        };
+        for name in [Some("text"), Some("minhash-256"), None] {
+            assert_eq!(of(name, 0), 1.0);
+            assert_eq!(of(name, 256), 0.0);
+        }
+        assert!((of(Some("text"), 64) - 0.5_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((of(Some("minhash-256"), 64), of(None, 64)), (0.5, 0.75));
     }
 
     #[test]
