@@ -354,19 +354,13 @@ impl<L: Likeness + Sync> Clustering<L> {
         if of_a == of_b || self.ask(a, b).is_none() {
             return of_a == of_b;
         }
-        self.keeper[of_a.max(of_b) as usize] = of_a.min(of_b);
+        join(&mut self.keeper, of_a, of_b);
         self.joined.push((a.min(b), a.max(b)));
         true
     }
 
-    /// The first of a component; ways to it are halved as they are gone.
-    fn root(&mut self, mut rank: u32) -> u32 {
-        while self.keeper[rank as usize] != rank {
-            let above = self.keeper[self.keeper[rank as usize] as usize];
-            self.keeper[rank as usize] = above;
-            rank = above;
-        }
-        rank
+    fn root(&mut self, rank: u32) -> u32 {
+        root(&mut self.keeper, rank)
     }
 
     /// Goes through each dense group from neighbor to neighbor: those already reached are not asked about again.
@@ -388,25 +382,63 @@ impl<L: Likeness + Sync> Clustering<L> {
     }
 }
 
-/// The longest way from each keeper over the pairs that joined its component, which are a tree.
+/// The longest way from each keeper over the pairs that joined its component.
 fn chains_of(joined: &[(u32, u32)], keeper: &[u32]) -> Vec<(u32, u32)> {
-    let mut links: Vec<(u32, u32)> = joined.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
-    links.sort_unstable();
-    let of = |rank: u32| {
-        let start = links.partition_point(|&(from, _)| from < rank);
-        links[start..].iter().take_while(move |&&(from, _)| from == rank).map(|&(_, to)| to)
-    };
     let mut keepers: Vec<u32> = joined.iter().map(|&(a, _)| keeper[a as usize]).collect();
     keepers.sort_unstable();
     keepers.dedup();
-    let longest = |keeper: u32| {
-        let (mut longest, mut reached) = (0, vec![(keeper, keeper, 0)]);
-        while let Some((rank, from, steps)) = reached.pop() {
-            longest = longest.max(steps);
-            let on = of(rank).filter(|&to| to != from);
-            reached.extend(on.map(|to| (to, rank, steps + 1)));
+    let (ways, mut seen) = (Ways::along(joined.iter().copied()), vec![false; keeper.len()]);
+    keepers.into_iter().map(|keeper| (keeper, ways.longest_from(keeper, &mut seen))).collect()
+}
+
+/// The first of a component. From each rank `above` leads to an earlier one of its component, or to itself if it is the
+/// first; ways are halved as they are gone.
+pub(crate) fn root(above: &mut [u32], mut rank: u32) -> u32 {
+    while above[rank as usize] != rank {
+        above[rank as usize] = above[above[rank as usize] as usize];
+        rank = above[rank as usize];
+    }
+    rank
+}
+
+/// Makes one component of those of two ranks.
+pub(crate) fn join(above: &mut [u32], a: u32, b: u32) {
+    let (a, b) = (root(above, a), root(above, b));
+    // The first leads, so that it does not depend on the order of the pairs.
+    above[a.max(b) as usize] = a.min(b);
+}
+
+/// Pairs of ranks, as ways in both directions.
+pub(crate) struct Ways(
+    /// From where to where, sorted.
+    Vec<(u32, u32)>,
+);
+
+impl Ways {
+    pub(crate) fn along(pairs: impl Iterator<Item = (u32, u32)>) -> Self {
+        let mut ways: Vec<_> = pairs.flat_map(|(a, b)| [(a, b), (b, a)]).collect();
+        ways.par_sort_unstable();
+        Ways(ways)
+    }
+
+    fn from(&self, rank: u32) -> impl Iterator<Item = u32> + '_ {
+        let start = self.0.partition_point(|&(from, _)| from < rank);
+        self.0[start..].iter().take_while(move |&&(from, _)| from == rank).map(|&(_, to)| to)
+    }
+
+    /// How many steps the farthest rank is away that can be reached from one, each by the shortest way. All that are
+    /// reached are marked as seen, and nobody was seen before.
+    pub(crate) fn longest_from(&self, start: u32, seen: &mut [bool]) -> u32 {
+        let (mut steps, mut here) = (0, vec![start]);
+        seen[start as usize] = true;
+        loop {
+            let on = here.iter().flat_map(|&rank| self.from(rank));
+            let next: Vec<u32> =
+                on.filter(|&to| !std::mem::replace(&mut seen[to as usize], true)).collect();
+            if next.is_empty() {
+                return steps;
+            }
+            (steps, here) = (steps + 1, next);
         }
-        (keeper, longest)
-    };
-    keepers.into_iter().map(longest).collect()
+    }
 }

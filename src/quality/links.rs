@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::cluster::{join, root};
+
 /// Pairs of rows, each once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairs(Vec<(u32, u32)>);
@@ -66,9 +68,7 @@ impl Clusters {
         let last = pairs.iter().map(|(_, b)| b as usize + 1).max().unwrap_or(0);
         let mut parents: Vec<u32> = (0..rows.max(last) as u32).collect();
         for (a, b) in pairs.iter() {
-            let (a, b) = (root(&mut parents, a), root(&mut parents, b));
-            // The lowest row names the cluster, so that it does not depend on the order of the pairs.
-            parents[a.max(b) as usize] = a.min(b);
+            join(&mut parents, a, b);
         }
         let mut clusters = vec![None; parents.len()];
         for row in pairs.iter().flat_map(|(a, b)| [a, b]) {
@@ -105,15 +105,6 @@ impl Clusters {
     fn joins(&self, a: u32, b: u32) -> bool {
         a != b && self.of(a).is_some_and(|cluster| self.of(b) == Some(cluster))
     }
-}
-
-fn root(parents: &mut [u32], mut row: u32) -> u32 {
-    while parents[row as usize] != row {
-        // Halving the way keeps it short.
-        parents[row as usize] = parents[parents[row as usize] as usize];
-        row = parents[row as usize];
-    }
-    row
 }
 
 impl Links {
