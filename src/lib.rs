@@ -35,7 +35,7 @@
 //! ```
 //!
 //! A room uses only the rooms above it: [`document`], [`features`], [`hamming`], [`signature`], [`recipe`], [`sigfile`],
-//! [`table`], [`probe`], [`index`], [`plan`], [`search`], `collection`, [`join`], [`verify`], [`diff`], [`cluster`], [`dedup`], [`quality`].
+//! [`table`], [`probe`], [`index`], [`plan`], [`search`], [`join`], [`verify`], [`diff`], [`cluster`], `collection`, [`dedup`], [`quality`].
 
 pub mod cluster;
 #[cfg(feature = "collection")]

@@ -4,7 +4,7 @@
 mod common;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,8 @@ use common::Random;
 use lookalike::{
     Signature, Signatures,
     collection::{
-        Ask, Asking, By, Collection, Entry, Filter, IfExists, Keeps, Put, Seen, Settings, StoredIn,
+        Ask, Asking, By, ClusterSettings, Collection, Entry, Filter, IfExists, Keeps, Put, Seen,
+        Settings, StoredIn,
     },
     index::Promise,
     search::Question,
@@ -138,8 +139,7 @@ impl Pair {
     /// All or nothing.
     fn put_or_error(&mut self) {
         let entries = self.entries(5);
-        let ids: std::collections::BTreeSet<&str> =
-            entries.iter().map(|entry| entry.id.as_str()).collect();
+        let ids: BTreeSet<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
         let new = ids.len() == entries.len()
             && ids.iter().all(|id| !self.model.records.contains_key(*id));
         let put = self.collection().put(&entries, IfExists::Error);
@@ -272,6 +272,10 @@ impl Pair {
             assert_eq!(record.margins, entry.margins);
         }
         assert_eq!(self.collection().get(&["nobody"], true).unwrap(), [None]);
+        let entries = self.model.records.values();
+        let distinct: BTreeSet<&[u64]> =
+            entries.map(|(_, entry)| entry.signature.words()).collect();
+        assert_eq!(self.collection().count_distinct().unwrap(), distinct.len());
         let checked = self.collection().check().unwrap();
         assert_eq!((checked.problems, checked.records), (vec![], ids.len() as u64));
     }
@@ -342,6 +346,30 @@ fn a_snapshot_stays_as_it_was() {
     collection.settle().unwrap();
     assert_eq!(ids(&before), ["7"]);
     assert_eq!(ids(&collection.snapshot()), ["8"]);
+}
+
+/// Clusters are of a snapshot: what was removed or replaced is in none.
+#[test]
+fn records_that_look_alike_are_in_clusters() {
+    let place = tempfile::tempdir().unwrap();
+    let collection = Collection::create(&place.path().join("c"), Settings::of_bits(64)).unwrap();
+    let strangers =
+        (1..3000).map(|i: u64| simple(&i.to_string(), i.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    collection.put(&strangers.collect::<Vec<_>>(), IfExists::Replace).unwrap();
+    let alike = [("a", 0), ("b", 0b1), ("c", 0b11), ("d", 0), ("e", 0b111), ("f", 0)];
+    let alike = alike.map(|(id, word)| simple(id, word));
+    collection.put(&alike, IfExists::Replace).unwrap();
+    collection.remove(&["f"]).unwrap();
+    collection.put(&[simple("a", !0)], IfExists::Replace).unwrap();
+    let snapshot = collection.snapshot();
+    let clustered = snapshot.clusters(&ClusterSettings::new(1)).unwrap();
+    let cluster = clustered.cluster(clustered.len() - 1);
+    let records = collection.with_reader(|store| store.records(cluster.members, false)).unwrap();
+    let ids: Vec<String> = records.into_iter().flatten().map(|record| record.id).collect();
+    assert_eq!(ids, ["b", "c", "d", "e"]);
+    let about = clustered.about(clustered.of(cluster.members[2]).unwrap());
+    assert_eq!((about.keeper, about.longest_chain, about.farthest), (cluster.members[0], 2, 3));
+    assert_eq!((clustered.position, clustered.records), (snapshot.position(), snapshot.len()));
 }
 
 /// One writes, the others read, in processes of their own or in one.

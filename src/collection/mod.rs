@@ -27,6 +27,7 @@
 
 mod changes;
 mod check;
+mod clusters;
 mod filter;
 mod ids;
 mod kept;
@@ -57,6 +58,7 @@ use rayon::prelude::*;
 
 pub use changes::{IfExists, Put};
 pub use check::Checked;
+pub use clusters::{AboutCluster, Cluster, ClusterOrder, ClusterSettings, Clustered};
 pub use filter::Filter;
 pub use kept::Kept;
 pub use place::StoredIn;
