@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lookalike::collection::Record;
+use lookalike::collection::{Record, rfc3339};
 
 use super::{Global, Outcome};
 use crate::{
-    collection::{self, json_of, rfc3339},
+    collection::{self, json_of},
     failure::hinted,
     output::{print, say},
 };

@@ -45,6 +45,7 @@ mod slices;
 mod snapshot;
 mod sqlite;
 mod store;
+mod time;
 
 use std::{
     fs::{self, File},
@@ -68,6 +69,7 @@ pub use seen::Seen;
 pub use slices::{guarantee, slices_for};
 pub use snapshot::{Found, PartAbout, Snapshot};
 pub use store::{About, BySql, Change, Counts, End, Keeps, Logged, Store};
+pub use time::rfc3339;
 
 use self::{
     changes::{Changes, find},

@@ -2,12 +2,12 @@
 
 use lookalike::{
     Recipe, Result,
-    collection::{Collection, PartAbout, guarantee},
+    collection::{Collection, PartAbout, guarantee, rfc3339},
 };
 use serde_json::{Map, Value, json};
 
 use super::facts;
-use crate::{collection::rfc3339, output::counted, size};
+use crate::{output::counted, size};
 
 /// More signatures than this are not sorted to count the distinct ones.
 const MOST_COUNTED: usize = 1_000_000;
