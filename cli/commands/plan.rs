@@ -94,32 +94,7 @@ impl PlanCommand {
 }
 
 fn explanation(plan: &Plan, task: &Task, rows: usize) -> String {
-    let work = plan.work;
-    let why = match plan.index {
-        Choice::Scan => {
-            let bounds = match (task.queries, task.memory) {
-                (Some(queries), _) => {
-                    format!(", the time to build it included, for {queries} queries")
-                }
-                (None, Some(_)) => " that fits into the memory".to_owned(),
-                (None, None) => String::new(),
-            };
-            let asked = match task.nearest {
-                Some(k) => format!("the {k} nearest"),
-                None => format!("a radius of {}", task.radius),
-            };
-            format!("each of the {rows} rows is compared: no index{bounds} is faster for {asked}")
-        }
-        Choice::Graph(_) => format!(
-            "a query walks along the edges of some {:.0} nodes and compares about {:.0} rows; what it finds is measured when it is built",
-            work.probes, work.rows
-        ),
-        Choice::Tables(..) => format!(
-            "a query looks up {:.0} keys, meets about {:.1} rows and reads {:.0} lines of memory",
-            work.probes, work.rows, work.lines
-        ),
-    };
-    format!("{}\n  {why}", line(plan, rows))
+    format!("{}\n  {}", line(plan, rows), plan.why(task, rows))
 }
 
 fn json_of(plan: &Plan, rows: usize) -> Value {

@@ -59,6 +59,44 @@ pub struct Plan {
     pub work: Work,
 }
 
+impl Plan {
+    /// Why it takes what it takes, of so many rows.
+    pub fn why(&self, task: &Task, rows: usize) -> String {
+        let Work { probes, rows: met, lines } = self.work;
+        match self.index {
+            Choice::Scan => {
+                let bounds = match (task.queries, task.memory) {
+                    (Some(queries), _) => {
+                        format!(", the time to build it included, for {queries} queries")
+                    }
+                    (None, Some(_)) => " that fits into the memory".to_owned(),
+                    (None, None) => String::new(),
+                };
+                let asked = task.asked();
+                format!(
+                    "each of the {rows} rows is compared: no index{bounds} is faster for {asked}"
+                )
+            }
+            Choice::Graph(_) => format!(
+                "a query walks along the edges of some {probes:.0} nodes and compares about {met:.0} rows; what it finds is measured when it is built"
+            ),
+            Choice::Tables(..) => format!(
+                "a query looks up {probes:.0} keys, meets about {met:.1} rows and reads {lines:.0} lines of memory"
+            ),
+        }
+    }
+}
+
+impl Task {
+    /// What is asked for, in words.
+    pub fn asked(&self) -> String {
+        match self.nearest {
+            Some(k) => format!("the {k} nearest"),
+            None => format!("a radius of {}", self.radius),
+        }
+    }
+}
+
 /// An index, and how it is built.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Choice {

@@ -49,6 +49,11 @@ impl Sample {
         Ok(Sample { kernel, rows: sample, total: rows.len(), near: Vec::new() })
     }
 
+    /// The same sample, of rows that are some out of so many.
+    pub fn out_of(self, total: usize) -> Self {
+        Sample { total, ..self }
+    }
+
     /// Looks for pairs of a query and a row within the radius. They say how likely weak bits are to flip, and with it
     /// which recall an index can promise that looks at the weakest first. Queries without margins say nothing.
     pub fn look_at(&mut self, rows: &Signatures, queries: Queries<'_>, radius: u32) -> Result<()> {
