@@ -29,16 +29,27 @@ pub struct Ask<'a> {
     pub not_same: &'a [String],
     /// What finds them.
     pub by: By,
+    /// No more records than this for a query, the nearest ones; [`Hits::more`] tells whether there are others.
+    pub limit: usize,
 }
 
 impl Ask<'_> {
     /// A question without conditions.
     pub fn new(question: Question) -> Self {
-        Ask { question, filter: None, asking: &[], not_same: &[], by: By::default() }
+        let by = By::default();
+        Ask { question, filter: None, asking: &[], not_same: &[], by, limit: usize::MAX }
     }
 
     fn has_conditions(&self) -> bool {
         self.filter.is_some() || !self.asking.is_empty()
+    }
+
+    /// How many records a query may have.
+    fn most(&self) -> usize {
+        match self.question {
+            Question::First(_) => 1,
+            _ => self.limit,
+        }
     }
 }
 
@@ -81,6 +92,8 @@ pub struct Hit {
 pub struct Hits {
     /// Of each query.
     pub of: Vec<Vec<Hit>>,
+    /// Whether a query has more of them than the limit.
+    pub more: Vec<bool>,
     /// What the answer is worth.
     pub promise: Promise,
 }
@@ -100,16 +113,27 @@ pub(super) fn ask(
     };
     let mut conditions = Conditions { store, ask, known: HashMap::new() };
     let sieve = ask.has_conditions().then_some(&mut conditions as &mut dyn Sieve);
-    let (mut found, promise) = match ask.question {
+    let (found, promise) = match ask.question {
         Question::Within(radius) | Question::First(radius) => {
-            snapshot.within(queries, radius, how, sieve)?
+            snapshot.within(queries, radius, how, ask.most(), sieve)?
         }
         Question::Nearest(k) => snapshot.nearest(queries, k, how, sieve)?,
     };
-    if matches!(ask.question, Question::First(_)) {
-        found.iter_mut().for_each(|found| found.truncate(1));
-    }
-    Ok(Hits { of: records_of(store, &found)?, promise })
+    hits_of(store, found, ask, promise)
+}
+
+/// The records of what was found, as many as are asked for.
+fn hits_of(
+    store: &mut dyn Store,
+    mut found: Vec<Vec<Found>>,
+    ask: &Ask<'_>,
+    promise: Promise,
+) -> Result<Hits> {
+    let most = ask.most();
+    let is_limited = !matches!(ask.question, Question::First(_));
+    let more = found.iter().map(|found| is_limited && found.len() > most).collect();
+    found.iter_mut().for_each(|found| found.truncate(most));
+    Ok(Hits { of: records_of(store, &found)?, more, promise })
 }
 
 /// The records of what was found. One that was removed and purged in the meantime is left out.
@@ -150,10 +174,7 @@ fn by_sql(store: &mut dyn Store, queries: Queries<'_>, ask: &Ask<'_>) -> Result<
             conditions.sieve(query, found)?;
         }
     }
-    if matches!(ask.question, Question::First(_)) {
-        all.iter_mut().for_each(|found| found.truncate(1));
-    }
-    Ok(Hits { of: records_of(store, &all)?, promise: Promise::Exact })
+    hits_of(store, all, ask, Promise::Exact)
 }
 
 /// The conditions of a question, and the records that were looked at so far.

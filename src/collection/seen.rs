@@ -158,7 +158,8 @@ impl Batch {
             Some(found) if !is_there(found.position) => {
                 let query = Signatures::from(self.queries.get(self.near.len()));
                 let how = How::Index(None);
-                let (found, _) = snapshot.within((&query).into(), self.radius, how, None)?;
+                let (found, _) =
+                    snapshot.within((&query).into(), self.radius, how, usize::MAX, None)?;
                 found[0].iter().copied().find(|found| is_there(found.position))
             }
             record => record,

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Result, Signatures,
     index::{Answers, Effort, Index, Neighbor, Promise, Queries, Scan},
+    plan::Sample,
 };
 
 /// A collection at one moment: the parts of its log in order, and how far they go.
@@ -53,6 +54,10 @@ const GROWS: usize = 3;
 const WIDER: usize = 8;
 /// Queries that may each have very many hits are asked in groups of so many.
 const FEW: usize = 16;
+/// Signatures that the planner looks at.
+const SAMPLED: usize = 1 << 15;
+/// So many hits a query are many.
+const MANY: usize = 1 << 12;
 /// From so many on, what counts is found out for all records at once.
 const TOO_MANY: usize = 1 << 16;
 
@@ -87,6 +92,19 @@ impl Snapshot {
             saved: live.part.saved.get().is_some(),
             exact_within: live.part.index.exact_within(self.bits),
         })
+    }
+
+    /// A sample of the signatures, for the planner.
+    pub fn sample(&self) -> Result<Sample> {
+        let total: usize = self.parts.iter().map(|live| live.part.len()).sum();
+        let mut some = Signatures::new(self.bits)?;
+        for live in &self.parts {
+            let share = (SAMPLED as u128 * live.part.len() as u128).div_ceil(total as u128);
+            let step = live.part.len().div_ceil(share as usize).max(1);
+            let mut rows = (0..live.part.len()).step_by(step);
+            rows.try_for_each(|row| some.push_row_of(&live.part.signatures, row))?;
+        }
+        Ok(Sample::of(&some)?.out_of(self.len()))
     }
 
     /// The position after those that its parts have.
@@ -133,19 +151,39 @@ impl Snapshot {
         }
     }
 
-    /// Every record within the radius of each query, nearest first, ties by position.
+    /// Every record within the radius of each query, nearest first, ties by position. Of a query that has more than
+    /// `most`, these and one more.
     pub(super) fn within(
         &self,
         queries: Queries<'_>,
         radius: u32,
         how: How,
+        most: usize,
         mut sieve: Option<&mut dyn Sieve>,
     ) -> Result<(Vec<Vec<Found>>, Promise)> {
-        let (mut all, promise) = self.ask(queries, how, usize::MAX, |index, queries, found| {
-            index.within(queries, radius, found)
-        })?;
-        if let Some(sieve) = &mut sieve {
-            all.iter_mut().enumerate().try_for_each(|(query, found)| sieve.sieve(query, found))?;
+        let (mut all, mut promise) = (Vec::with_capacity(queries.len()), Promise::Exact);
+        // What is to be cut is cut group by group: all of them at once may be more than there is memory for.
+        let mut group = if most == usize::MAX { queries.len() } else { FEW };
+        while all.len() < queries.len() {
+            let which: Vec<usize> = (all.len()..queries.len().min(all.len() + group)).collect();
+            let some = Chosen::of(queries, &which)?;
+            let (found, worth) =
+                self.ask(some.queries(), how, usize::MAX, |index, queries, found| {
+                    index.within(queries, radius, found)
+                })?;
+            promise = worse(promise, worth);
+            let total: usize = found.iter().map(Vec::len).sum();
+            group = if total > which.len() * MANY { 1 } else { group * 4 };
+            for (query, mut found) in which.into_iter().zip(found) {
+                if let Some(sieve) = &mut sieve {
+                    sieve.sieve(query, &mut found)?;
+                }
+                if found.len() > most {
+                    found.truncate(most + 1);
+                    found.shrink_to_fit();
+                }
+                all.push(found);
+            }
         }
         Ok((all, promise))
     }
@@ -216,7 +254,8 @@ impl Snapshot {
         // A few at a time: all copies of a page are listed.
         for which in which.chunks(FEW) {
             let some = Chosen::of(queries, which)?;
-            let (found, _) = self.within(some.queries(), radius, How::Index(None), None)?;
+            let (found, _) =
+                self.within(some.queries(), radius, How::Index(None), usize::MAX, None)?;
             for (&query, found) in which.iter().zip(found) {
                 nearest[query] = found.first().copied();
             }

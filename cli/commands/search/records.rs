@@ -57,7 +57,7 @@ impl<'a> Records<'a> {
             question: search.question(),
             conditions: &search.conditions,
             not_self: search.not_self(),
-            found: Hits { of: Vec::new(), promise: Promise::Exact },
+            found: Hits { of: Vec::new(), more: Vec::new(), promise: Promise::Exact },
         };
         if search.index.explain {
             records.about.lines = records.lines(seconds(started.elapsed()))?;
@@ -224,6 +224,7 @@ impl Searched for Records<'_> {
             asking: &self.asking(queries),
             not_same: &self.conditions.exclude_same,
             by: self.by,
+            limit: usize::MAX,
         };
         let found = self.collection.search_in(&self.snapshot, queries.as_asked()?, &ask);
         self.found = found.map_err(|error| self.way_out(error))?;
