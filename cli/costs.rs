@@ -6,12 +6,22 @@ use std::{
     path::PathBuf,
 };
 
-use lookalike::{hamming, plan::Costs};
+use lookalike::{Result, hamming, plan::Costs};
 
 use crate::{commands::Global, output::say};
 
 /// The costs of this machine: those of an earlier run, or measured now.
 pub(crate) fn costs(global: &Global) -> anyhow::Result<Costs> {
+    let measuring = || say(global, || "measuring this machine, once".to_owned());
+    Ok(known_or_measured(measuring)?)
+}
+
+/// The same, for whoever does not wait for them.
+pub(crate) fn costs_of_this_machine() -> Result<Costs> {
+    known_or_measured(|| tracing::info!("measuring this machine, once"))
+}
+
+fn known_or_measured(measuring: impl FnOnce()) -> Result<Costs> {
     let kernel = hamming::kernel()?.name();
     let file = cache_file(kernel);
     let kept = file.as_ref().and_then(|file| fs::read(file).ok());
@@ -19,7 +29,7 @@ pub(crate) fn costs(global: &Global) -> anyhow::Result<Costs> {
     if let Some(kept) = kept.filter(|kept| kept.kernel == kernel) {
         return Ok(kept);
     }
-    say(global, || "measuring this machine, once".to_owned());
+    measuring();
     let costs = Costs::measure()?;
     if let Some(file) = file {
         // Without a place to keep them they are measured again next time.

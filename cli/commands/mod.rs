@@ -22,6 +22,7 @@ mod recipe;
 mod remove;
 mod reslice;
 mod search;
+mod serve;
 mod sign;
 mod terms;
 
@@ -90,6 +91,7 @@ enum Command {
     Check(check::Check),
     Backup(backup::Backup),
     Reslice(reslice::Reslice),
+    Serve(Box<serve::Serve>),
     Compare(compare::Compare),
     Info(info::Info),
     Plan(plan::PlanCommand),
@@ -144,6 +146,7 @@ impl Cli {
             Command::Check(command) => command.run(global),
             Command::Backup(command) => command.run(global),
             Command::Reslice(command) => command.run(global),
+            Command::Serve(command) => command.run(global),
             Command::Compare(command) => command.run(global),
             Command::Info(command) => command.run(global),
             Command::Plan(command) => command.run(global),

@@ -1,0 +1,235 @@
+//! NDJSON: lines in, lines out, block by block, in bounded memory however long the body is.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http_body_util::BodyExt;
+use serde::Serialize;
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    app::{App, Permit},
+    body::broken,
+    error::Problem,
+};
+
+/// The most lines, and about the most bytes, of a block.
+const BLOCK_LINES: usize = 1000;
+const BLOCK_BYTES: usize = 4 << 20;
+/// Lines that have come are answered when no more come for so long.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A line of a body, and its number, from 1.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    pub(crate) number: u64,
+    pub(crate) json: Bytes,
+}
+
+/// A line that could not be answered.
+#[derive(Serialize)]
+struct BadLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    error: &'a Problem,
+}
+
+/// Adds an answer as a line.
+pub(crate) fn push_line(lines: &mut Vec<u8>, answer: &impl Serialize) {
+    // Plain data becomes JSON, and a vector takes it.
+    let _ = serde_json::to_writer(&mut *lines, answer);
+    lines.push(b'\n');
+}
+
+/// Adds what is wrong with a line as a line.
+pub(crate) fn push_bad_line(lines: &mut Vec<u8>, line: u64, error: &Problem) {
+    push_line(lines, &BadLine { line: Some(line), error });
+}
+
+/// Answers a body of lines; `answer` gives the lines that answer those of a block.
+pub(crate) fn answer_lines<F>(
+    app: Arc<App>,
+    permit: Permit,
+    body: Body,
+    answer: impl Fn(Arc<App>, Permit, Vec<Line>) -> F + Send + Sync + 'static,
+) -> Response
+where
+    F: Future<Output = Result<Vec<u8>, Problem>> + Send,
+{
+    // A caller that does not read yet is waited for only when so many bytes wait for it.
+    let room = Arc::new(Semaphore::new(app.limits.body_bytes.min(Semaphore::MAX_PERMITS)));
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let to = Outgoing { sender, room: room.clone(), most: app.limits.body_bytes };
+    tokio::spawn(async move {
+        let mut lines = Lines::new(body, app.clone());
+        let done = async {
+            while let Some(block) = lines.next_block().await? {
+                let answers = answer(app.clone(), permit.clone(), block).await?;
+                if to.send(answers).await.is_err() {
+                    break;
+                }
+            }
+            Ok::<(), Problem>(())
+        };
+        if let Err(error) = done.await {
+            let mut last = Vec::new();
+            push_line(&mut last, &BadLine { line: None, error: &error });
+            let _ = to.send(last).await;
+        }
+    });
+    let answers = stream::unfold(receiver, move |mut receiver| {
+        let room = room.clone();
+        async move {
+            let answers: Bytes = receiver.recv().await?;
+            room.add_permits(answers.len());
+            Some((Ok::<_, std::convert::Infallible>(answers), receiver))
+        }
+    });
+    ([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(answers)).into_response()
+}
+
+/// Answers on their way to the caller.
+struct Outgoing {
+    sender: mpsc::UnboundedSender<Bytes>,
+    room: Arc<Semaphore>,
+    most: usize,
+}
+
+impl Outgoing {
+    /// Sends when there is room; an error if the caller has gone.
+    async fn send(&self, answers: Vec<u8>) -> Result<(), ()> {
+        for part in Bytes::from(answers).chunks(self.most) {
+            let room = self.room.acquire_many(part.len() as u32);
+            tokio::select! {
+                room = room => room.map_err(|_| ())?.forget(),
+                () = self.sender.closed() => return Err(()),
+            }
+            self.sender.send(part).map_err(|_| ())?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes in parts.
+trait Chunks {
+    fn chunks(self, most: usize) -> impl Iterator<Item = Bytes>;
+}
+
+impl Chunks for Bytes {
+    fn chunks(mut self, most: usize) -> impl Iterator<Item = Bytes> {
+        std::iter::from_fn(move || {
+            (!self.is_empty()).then(|| self.split_to(most.min(self.len()).max(1)))
+        })
+    }
+}
+
+/// The lines of a body, as they come.
+struct Lines {
+    body: Body,
+    app: Arc<App>,
+    /// What has come and is not yet a whole line.
+    rest: BytesMut,
+    /// Where in it the end of the line is looked for.
+    searched: usize,
+    number: u64,
+    ended: bool,
+    /// What went wrong behind the lines that were given.
+    failed: Option<Problem>,
+}
+
+impl Lines {
+    fn new(body: Body, app: Arc<App>) -> Self {
+        Lines {
+            body,
+            app,
+            rest: BytesMut::new(),
+            searched: 0,
+            number: 0,
+            ended: false,
+            failed: None,
+        }
+    }
+
+    /// The next lines: as many as have come, up to a block. None at the end.
+    async fn next_block(&mut self) -> Result<Option<Vec<Line>>, Problem> {
+        if let Some(problem) = self.failed.take() {
+            return Err(problem);
+        }
+        let mut block = Vec::new();
+        if let Err(problem) = self.fill(&mut block).await {
+            if block.is_empty() {
+                return Err(problem);
+            }
+            self.failed = Some(problem);
+        }
+        Ok((!block.is_empty()).then_some(block))
+    }
+
+    async fn fill(&mut self, block: &mut Vec<Line>) -> Result<(), Problem> {
+        let mut bytes = 0;
+        loop {
+            while let Some(line) = self.next_line()? {
+                bytes += line.json.len();
+                block.push(line);
+                if block.len() >= BLOCK_LINES || bytes >= BLOCK_BYTES {
+                    return Ok(());
+                }
+            }
+            if self.ended {
+                return Ok(());
+            }
+            let more = tokio::select! {
+                biased;
+                more = timeout(self.app.limits.time, self.body.frame()) => more,
+                () = sleep(PAUSE), if !block.is_empty() => return Ok(()),
+            };
+            match more {
+                Err(_) => return Err(Problem::too_slow("no line came in time")),
+                Ok(None) => self.ended = true,
+                Ok(Some(frame)) => {
+                    if let Ok(data) = frame.map_err(broken)?.into_data() {
+                        self.rest.extend_from_slice(&data);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next line that is not blank, if all of it has come.
+    fn next_line(&mut self) -> Result<Option<Line>, Problem> {
+        loop {
+            let end =
+                memchr::memchr(b'\n', &self.rest[self.searched..]).map(|at| self.searched + at);
+            let most = self.app.limits.body_bytes;
+            if end.unwrap_or(self.rest.len()) > most {
+                let line = self.number + 1;
+                return Err(Problem::too_large(format!("line {line} has more than {most} bytes")));
+            }
+            let json = match end {
+                Some(end) => {
+                    let line = self.rest.split_to(end + 1).freeze();
+                    line.slice(..end)
+                }
+                None if self.ended && !self.rest.is_empty() => self.rest.split().freeze(),
+                None => {
+                    self.searched = self.rest.len();
+                    return Ok(None);
+                }
+            };
+            self.searched = 0;
+            self.number += 1;
+            if !json.trim_ascii().is_empty() {
+                return Ok(Some(Line { number: self.number, json }));
+            }
+        }
+    }
+}

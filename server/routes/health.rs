@@ -1,0 +1,61 @@
+//! Is it alive, can it answer, and what has it counted?
+
+use std::sync::{Arc, atomic::Ordering};
+
+use axum::{extract::State, http::header, response::IntoResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    app::{App, ending},
+    error::Problem,
+    json::Json,
+    openapi::Problems,
+};
+
+/// How it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// Alive?
+#[utoipa::path(
+    get, path = "/healthz", tag = "service",
+    responses((status = 200, description = "It is alive", body = Health)),
+)]
+pub(crate) async fn alive() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Ready?
+#[utoipa::path(
+    get, path = "/readyz", tag = "service",
+    responses((status = 200, description = "It can answer", body = Health), Problems),
+)]
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
+    if app.is_ending() {
+        return Err(ending());
+    }
+    if !app.follows.load(Ordering::Relaxed) {
+        return Err(
+            Problem::unavailable("the store of the collection cannot be reached").soon_over()
+        );
+    }
+    // Whoever watches does not wait behind those who ask.
+    let permit = app.admit()?;
+    app.work(&permit, |app| Ok(app.collection.with_reader(|store| store.end())?)).await?;
+    Ok(Json(Health { status: "ok" }))
+}
+
+/// What was counted, for Prometheus
+#[utoipa::path(
+    get, path = "/metrics", tag = "service",
+    responses((status = 200, description = "Counters, gauges and histograms", body = String,
+        content_type = "application/openmetrics-text"), Problems),
+)]
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
+    let text = app.metrics.text(app.in_flight(), app.collection.snapshot().len());
+    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+}
