@@ -53,6 +53,8 @@ const COLUMNS: &str = "position, id, signature, margins, payload, time, checksum
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The page cache, in KiB.
 const CACHE_KIB: i64 = 256 << 10;
+/// From so many records on, reading them is worth a transaction.
+const TOGETHER: usize = 4;
 /// Up to so many bytes the file is mapped: a record that is read at random costs no system call.
 const MAPPED: i64 = 1 << 40;
 /// Pages that the log of a writer grows to before they are moved into the file, if nobody did so in the background: moving
@@ -422,7 +424,21 @@ impl Store for Sqlite {
 
     fn records(&mut self, positions: &[u64], texts: bool) -> Result<Vec<Option<Record>>> {
         let query = format!("SELECT {COLUMNS}, text FROM records WHERE position = ?1");
-        positions.iter().map(|&position| self.one(&query, position as i64, texts)).collect()
+        if positions.len() < TOGETHER {
+            return positions.iter().map(|&at| self.one(&query, at as i64, texts)).collect();
+        }
+        // In the order of the file, and in one transaction: otherwise each takes and leaves the lock of the file.
+        let mut order: Vec<usize> = (0..positions.len()).collect();
+        order.sort_unstable_by_key(|&i| positions[i]);
+        let mut records = vec![None; positions.len()];
+        self.at_one_moment(|this| {
+            let each = |&i: &usize| {
+                records[i] = this.one(&query, positions[i] as i64, texts)?;
+                Ok(())
+            };
+            order.iter().try_for_each(each)
+        })?;
+        Ok(records)
     }
 
     fn each(&mut self, texts: bool, each: &mut dyn FnMut(Record) -> Result<()>) -> Result<()> {
