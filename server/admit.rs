@@ -1,6 +1,6 @@
 //! Who is let in: the token, the number of requests at a time; and what is noted of each.
 
-use std::{sync::Arc, time::Instant};
+use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -37,6 +37,11 @@ pub(crate) async fn admit(
 
 fn let_in(app: &App, route: &str, request: &mut Request) -> Result<(), Problem> {
     let Some(needed) = needed(request.method(), route) else { return Ok(()) };
+    if app.only_here && !is_here(request.headers()) {
+        return Err(Problem::not_allowed(
+            "without a token this service answers to localhost and addresses of this machine alone: see `Host`",
+        ));
+    }
     match (app.tokens.trust(token(request.headers())), needed) {
         (Trust::None, _) => {
             return Err(Problem::no_token(
@@ -48,8 +53,10 @@ fn let_in(app: &App, route: &str, request: &mut Request) -> Result<(), Problem> 
         }
         _ => {}
     }
-    let permit = app.admit()?;
-    request.extensions_mut().insert(permit);
+    // However many requests there are, what they do to the service can be watched.
+    if route != "/metrics" {
+        request.extensions_mut().insert(app.admit()?);
+    }
     Ok(())
 }
 
@@ -62,6 +69,19 @@ fn needed(method: &Method, route: &str) -> Option<Trust> {
         _ if route.starts_with("/v1/") || route == "/metrics" => Some(Trust::Reads),
         _ => None,
     }
+}
+
+/// Whether a request says that it is for this machine by an address or by `localhost`. A page from elsewhere whose name
+/// was made to lead here says its own name.
+fn is_here(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else {
+        return true;
+    };
+    let name = host.rsplit_once(':').map_or(host, |(name, port)| {
+        if port.bytes().all(|digit| digit.is_ascii_digit()) { name } else { host }
+    });
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
@@ -89,6 +109,24 @@ mod tests {
         ] {
             assert_eq!(needed(&method, route), wanted, "{method} {route}");
         }
+    }
+
+    #[test]
+    fn hosts_of_this_machine() {
+        for (host, here) in [
+            ("localhost:8080", true),
+            ("LOCALHOST", true),
+            ("127.0.0.1:8080", true),
+            ("[::1]:8080", true),
+            ("[::1]", true),
+            ("harbour.example:8080", false),
+            ("localhost.harbour.example", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            assert_eq!(is_here(&headers), here, "{host}");
+        }
+        assert!(is_here(&HeaderMap::new()));
     }
 
     #[test]

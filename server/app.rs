@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    body::Room,
     clusters::Clusters,
     error::Problem,
     metrics::Metrics,
@@ -26,6 +27,9 @@ use crate::{
 /// The right to be worked on. Whatever works on a request keeps it until it is done, however long the caller waits.
 pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
 
+/// All bodies together may be as large as so many of the largest.
+const BODIES: usize = 16;
+
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct App {
@@ -34,6 +38,8 @@ pub(crate) struct App {
     pub(crate) collection: Arc<Collection>,
     pub(crate) signer: Option<Signer>,
     pub(crate) tokens: Tokens,
+    /// Whether it is meant for this machine alone.
+    pub(crate) only_here: bool,
     pub(crate) limits: Limits,
     /// How far lookalikes are apart where a request does not say.
     pub(crate) radius: u32,
@@ -43,6 +49,8 @@ pub(crate) struct App {
     pub(crate) known_costs: Mutex<Option<lookalike::plan::Costs>>,
     pub(crate) started: Instant,
     in_flight: Arc<Semaphore>,
+    /// Bytes of bodies that may be held at a time.
+    room: Arc<Semaphore>,
     /// Who may use a core. More at a time would only slow each other down.
     cores: Arc<Semaphore>,
     ending: AtomicBool,
@@ -63,6 +71,7 @@ impl App {
             writer: (!options.read_only).then(|| Writer::start(collection.clone())),
             signer,
             tokens: options.tokens.clone(),
+            only_here: options.is_only_here(),
             limits: options.limits.clone(),
             radius: options.radius.unwrap_or_else(|| usual_radius(about.bits)),
             metrics: Metrics::new(),
@@ -71,6 +80,9 @@ impl App {
             known_costs: Mutex::new(None),
             started: Instant::now(),
             in_flight: Arc::new(Semaphore::new(options.limits.in_flight)),
+            room: Arc::new(Semaphore::new(
+                options.limits.body_bytes.saturating_mul(BODIES).min(Semaphore::MAX_PERMITS),
+            )),
             cores: Arc::new(Semaphore::new(2 * cores)),
             ending: AtomicBool::new(false),
             follows: AtomicBool::new(true),
@@ -137,6 +149,11 @@ impl App {
                 format!("signatures have {bits} bits, so no two are {radius} apart"),
             )),
         }
+    }
+
+    /// Room for a body.
+    pub(crate) fn room(&self) -> Room {
+        Room::none_of(&self.room)
     }
 
     /// What signs texts.

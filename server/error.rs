@@ -84,7 +84,11 @@ impl From<Error> for Problem {
             Error::WidthMismatch { .. } | Error::Hex { .. } | Error::Width { .. } => {
                 Problem::field("signature", detail)
             }
-            Error::Filter { .. } => Problem::field("filter", detail),
+            // Without the filter itself, which may be long.
+            Error::Filter { at, problem, .. } => {
+                let problem: String = problem.chars().take(200).collect();
+                Problem::field("filter", format!("at character {at}, {problem}"))
+            }
             Error::IdExists { .. } => Problem::exists(detail).about("id"),
             Error::Entry { .. } => Problem::field("id", detail),
             Error::NoSlices | Error::BeyondSlices { .. } => Problem::field("index", detail),

@@ -133,7 +133,7 @@ fn keep(app: &App, end: &mpsc::Receiver<()>) {
     let follows = app.writer.is_none() || *app.collection.stored_in() != StoredIn::Sqlite;
     let mut ticks = 0_u32;
     while end.recv_timeout(FOLLOWING) == Err(RecvTimeoutError::Timeout) {
-        if ticks % 4 == 0 {
+        if ticks.is_multiple_of(4) {
             app.metrics.tick();
         }
         ticks = ticks.wrapping_add(1);

@@ -13,12 +13,13 @@ use http_body_util::BodyExt;
 use serde::Serialize;
 use tokio::{
     sync::{Semaphore, mpsc},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout_at},
 };
+use utoipa::ToSchema;
 
 use crate::{
     app::{App, Permit},
-    body::broken,
+    body::{Room, broken},
     error::Problem,
 };
 
@@ -36,11 +37,22 @@ pub(crate) struct Line {
 }
 
 /// A line that could not be answered.
-#[derive(Serialize)]
-struct BadLine<'a> {
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BadLine<'a> {
+    /// Which; if it is not said, the rest of the body could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
     line: Option<u64>,
     error: &'a Problem,
+}
+
+/// What a line is answered by.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "says in the OpenAPI document what lines there are")]
+#[serde(untagged)]
+pub(crate) enum AnswerLine<'a, T> {
+    Good(T),
+    Bad(BadLine<'a>),
 }
 
 /// Adds an answer as a line.
@@ -138,6 +150,7 @@ struct Lines {
     app: Arc<App>,
     /// What has come and is not yet a whole line.
     rest: BytesMut,
+    room: Room,
     /// Where in it the end of the line is looked for.
     searched: usize,
     number: u64,
@@ -150,6 +163,7 @@ impl Lines {
     fn new(body: Body, app: Arc<App>) -> Self {
         Lines {
             body,
+            room: app.room(),
             app,
             rest: BytesMut::new(),
             searched: 0,
@@ -175,9 +189,12 @@ impl Lines {
     }
 
     async fn fill(&mut self, block: &mut Vec<Line>) -> Result<(), Problem> {
-        let mut bytes = 0;
+        let (mut bytes, time) = (0, self.app.limits.time);
+        // For a whole line, not for a part of one: somebody may send a byte now and then.
+        let mut deadline = Instant::now() + time;
         loop {
             while let Some(line) = self.next_line()? {
+                deadline = Instant::now() + time;
                 bytes += line.json.len();
                 block.push(line);
                 if block.len() >= BLOCK_LINES || bytes >= BLOCK_BYTES {
@@ -189,7 +206,7 @@ impl Lines {
             }
             let more = tokio::select! {
                 biased;
-                more = timeout(self.app.limits.time, self.body.frame()) => more,
+                more = timeout_at(deadline, self.body.frame()) => more,
                 () = sleep(PAUSE), if !block.is_empty() => return Ok(()),
             };
             match more {
@@ -198,6 +215,7 @@ impl Lines {
                 Ok(Some(frame)) => {
                     if let Ok(data) = frame.map_err(broken)?.into_data() {
                         self.rest.extend_from_slice(&data);
+                        self.room.take(self.rest.len())?;
                     }
                 }
             }

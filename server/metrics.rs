@@ -56,6 +56,14 @@ struct Moment {
     queries: u64,
 }
 
+/// Methods that there are; anybody can make up others.
+fn known(method: &str) -> &str {
+    match method {
+        "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" => method,
+        _ => "other",
+    }
+}
+
 fn histogram() -> Histogram {
     Histogram::new(BOUNDS)
 }
@@ -94,7 +102,7 @@ impl Metrics {
     }
 
     pub(crate) fn answered(&self, route: &str, method: &str, status: StatusCode, took: Duration) {
-        let (name, method) = (route.to_owned(), method.to_owned());
+        let (name, method) = (route.to_owned(), known(method).to_owned());
         self.requests
             .get_or_create(&Request { route: name.clone(), method, status: status.as_u16() })
             .inc();

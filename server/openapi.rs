@@ -17,6 +17,7 @@ use crate::error::Problem;
         (name = "clusters", description = "What belongs together"),
         (name = "service", description = "How it is"),
     ),
+    components(schemas(Problem)),
     modifiers(&Token),
     // Only a service that was started with tokens asks for one.
     security((), ("token" = [])),

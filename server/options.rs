@@ -1,10 +1,6 @@
 //! How a collection is served: where, to whom, and within which limits.
 
-use std::{
-    fmt,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{fmt, net::SocketAddr, time::Duration};
 
 use lookalike::plan::Costs;
 use serde::Serialize;
@@ -158,13 +154,14 @@ pub enum Refused {
 }
 
 impl Options {
+    /// Whether it is meant for this machine alone: it cannot be reached from elsewhere, and wants no token.
+    pub(crate) fn is_only_here(&self) -> bool {
+        self.listen.ip().is_loopback() && !self.insecure && !self.tokens.are_needed()
+    }
+
     /// Refuses what would be a mistake.
     pub(crate) fn check(&self, bits: u32) -> Result<(), Refused> {
-        let is_here = match self.listen.ip() {
-            IpAddr::V4(ip) => ip.is_loopback(),
-            IpAddr::V6(ip) => ip.is_loopback(),
-        };
-        if !is_here && !self.insecure && !self.tokens.are_needed() {
+        if !self.listen.ip().is_loopback() && !self.insecure && !self.tokens.are_needed() {
             return Err(Refused::Open(self.listen));
         }
         let Tokens { write, read } = &self.tokens;
@@ -207,7 +204,7 @@ mod tests {
         assert_eq!(Tokens::default().trust(None), Trust::Writes);
         let only = Tokens { write: Some("w".into()), read: None };
         assert_eq!(only.trust(Some(b"")), Trust::None);
-        assert!(!format!("{tokens:?}").contains('w') || !format!("{tokens:?}").contains("\"w\""));
+        assert!(!format!("{tokens:?}").contains("\"w\""));
     }
 
     #[test]

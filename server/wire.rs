@@ -173,7 +173,7 @@ impl App {
             false => Err(Problem::field(
                 "signature",
                 format!(
-                    "a signature has {wanted} bits here, {} hexadecimal digits; this one has {given}",
+                    "a signature has {wanted} bits here, {} hexadecimal digits; this one has {given} bits",
                     wanted / 4
                 ),
             )),

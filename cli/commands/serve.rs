@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::{self, IsTerminal},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -78,7 +79,7 @@ pub(crate) struct Serve {
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
     /// The largest body, and the longest line of NDJSON, whose number of lines is not limited
-    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = size::parse_bytes)]
     max_body: u64,
 
     /// Documents or queries of a call
@@ -86,7 +87,7 @@ struct LimitArgs {
     max_batch: usize,
 
     /// The longest text
-    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size::parse_bytes)]
     max_text: u64,
 
     /// Hits of a call
@@ -176,7 +177,10 @@ impl LimitArgs {
 impl LogArgs {
     fn start(&self, global: &Global) {
         let level = if global.quiet { LevelFilter::ERROR } else { self.log_level };
-        let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+        let log = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_ansi(io::stderr().is_terminal())
+            .with_writer(io::stderr);
         match self.log_format {
             LogFormat::Text => log.with_target(false).init(),
             LogFormat::Json => log.json().flatten_event(true).init(),

@@ -9,6 +9,9 @@ import { told } from './problem.js';
 import { compareLink, searchLink } from './routes.js';
 
 const MOST_MEMBERS = 200;
+/** A picture of more members than this is as broad as the page, where the page is. */
+const FEW_MEMBERS = 6;
+const BROAD_PAGE = '(min-width: 861px)';
 
 function facts(cluster) {
   const big = (value) => h('span', { class: 'big' }, count(value));
@@ -60,11 +63,11 @@ function membersView(cluster) {
     table);
 }
 
-function pictureView(cluster, radius) {
+function pictureView(cluster, radius, isBroad) {
   const drawn = drawnEdges(cluster).length;
   return h('section', { class: 'card', 'aria-labelledby': 'picture-title' },
     h('h2', { id: 'picture-title' }, 'How they hang together'),
-    clusterPicture(cluster, radius),
+    clusterPicture(cluster, radius, isBroad),
     h('p', { class: 'hint' }, 'The thicker a line, the nearer the two. A point opens its comparison with the keeper.',
       drawn < cluster.edges.length && ` Of ${count(cluster.edges.length)} links, the nearest of each are drawn (${count(drawn)}).`));
 }
@@ -88,12 +91,13 @@ export function createCluster(app) {
 
     function show(cluster) {
       const why = suspicion(cluster, radius, app.stats);
+      const isBroad = cluster.members.length > FEW_MEMBERS && window.matchMedia(BROAD_PAGE).matches;
       put(line, `Within ${radiusMeaning(radius, app.stats)}.`);
       put(body,
         why && h('div', { class: 'note warn', id: 'suspicious' }, h('p', {}, h('strong', {}, 'Suspicious: '), `${why}. Compare the ends before you remove any.`)),
         facts(cluster),
         cluster.more && h('div', { class: 'note', id: 'not-all' }, h('p', {}, `The cluster has ${counted(cluster.size, 'document')}; the first ${count(cluster.members.length)} are shown.`)),
-        h('div', { class: 'columns cluster-columns' }, cluster.members.length > 1 && pictureView(cluster, radius), membersView(cluster)));
+        h('div', { class: `columns cluster-columns${isBroad ? ' stacked' : ''}` }, cluster.members.length > 1 && pictureView(cluster, radius, isBroad), membersView(cluster)));
       return cluster;
     }
   }

@@ -26,7 +26,7 @@ function clusterItem(cluster, radius, stats) {
       why && h('p', { class: 'suspicious' }, `Suspicious: ${why}`)),
     h('div', { class: 'cluster-parts' },
       h('span', {}, `${count(cluster.distinct)} distinct`),
-      h('span', {}, `chain of ${counted(cluster.longest_chain, 'step')}`),
+      h('span', {}, cluster.longest_chain === 0 ? 'no chain' : `chain of ${counted(cluster.longest_chain, 'step')}`),
       h('span', { title: 'Bits between the two that are farthest apart' }, `farthest ${cluster.farthest}`)),
     likeness(cluster.min_similarity));
 }

@@ -5,7 +5,7 @@ import * as api from './api.js';
 import { histogram, sparkline } from './charts.js';
 import { byId, debounced, h, put } from './dom.js';
 import { waysToFill } from './empty.js';
-import { bytes, count, perSecond, radiusMeaning, seconds } from './format.js';
+import { bytes, count, perSecond, radiusMeaning, seconds, sentence } from './format.js';
 import { problemBox, told } from './problem.js';
 
 const EVERY = 2000;
@@ -50,7 +50,7 @@ function planView(plan) {
   const name = (one) => [mono(one.index), one.index === plan.answers_by && h('span', { class: 'badge accent' }, 'answers')];
   return [
     h('p', { class: 'chosen' }, `For ${plan.asked}: `, h('strong', { class: 'mono' }, plan.answers_by), cheapest && cheapest.index === plan.answers_by && h('span', { class: 'number' }, `, about ${seconds(cheapest.query_seconds)} a query`), '.'),
-    h('p', {}, plan.why, /[.!?]$/.test(plan.why) ? '' : '.', ` Its index setting is “${plan.kept}”.`),
+    h('p', {}, `${sentence(plan.why)} Its index setting is “${plan.kept}”.`),
     table([
       ['Index', name],
       ['A query', (one) => seconds(one.query_seconds), true],

@@ -7,7 +7,8 @@ import { counted } from './format.js';
 const CONTEXT = 24;
 const LEAST = 30;
 
-const words = (text) => text.match(/\S+\s*/g) ?? [];
+/** Words with the space around them: nothing is lost. */
+const words = (text) => text.match(/\s*\S+\s*/g) ?? [];
 
 /** A stretch that is the same, cut into what is shown and what is folded. */
 function fold(text, isFirst, isLast) {

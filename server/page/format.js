@@ -74,6 +74,9 @@ export function likeness(value) {
   return h('span', { class: 'likeness' }, bar, h('span', { class: 'number' }, similarity(value)));
 }
 
+/** What the service says, as a sentence: it begins in lower case and has no full stop, to be part of a longer message. */
+export const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+
 /** A name above its value, for lists of facts. */
 export const fact = (name, ...value) => h('div', { class: 'fact' }, h('dt', {}, name), h('dd', {}, ...value));
 

@@ -4,8 +4,11 @@ import { roving, svg } from './dom.js';
 import { counted, shorten } from './format.js';
 import { compareLink } from './routes.js';
 
-const WIDTH = 480;
+const NARROW = 480;
+const BROAD = 1120;
 const MOST_HEIGHT = 330;
+/** About how wide a letter of a label is: on a narrow screen they are larger. */
+const LETTER = { narrow: 9.1, broad: 7.3 };
 const LEAST_HEIGHT = 150;
 const EDGE = 44;
 const ROUNDS = 260;
@@ -62,21 +65,30 @@ function turned(points) {
 }
 
 /** Moved and scaled so that all points are in the picture, which is as tall as it has to be. */
-function fitted(points) {
+function fitted(points, width) {
   const [left, right] = [Math.min(...points.map((p) => p.x)), Math.max(...points.map((p) => p.x))];
   const [top, bottom] = [Math.min(...points.map((p) => p.y)), Math.max(...points.map((p) => p.y))];
-  const scale = Math.min(2, (WIDTH - 2 * EDGE) / Math.max(1, right - left), (MOST_HEIGHT - 2 * EDGE) / Math.max(1, bottom - top));
+  const scale = Math.min(2, (width - 2 * EDGE) / Math.max(1, right - left), (MOST_HEIGHT - 2 * EDGE) / Math.max(1, bottom - top));
   const height = Math.max(LEAST_HEIGHT, (bottom - top) * scale + 2 * EDGE);
-  const place = ({ x, y }) => ({ x: WIDTH / 2 + (x - (left + right) / 2) * scale, y: height / 2 + (y - (top + bottom) / 2) * scale });
-  return { points: points.map(place), height };
+  const place = ({ x, y }) => ({ x: width / 2 + (x - (left + right) / 2) * scale, y: height / 2 + (y - (top + bottom) / 2) * scale });
+  return { points: points.map(place), width, height };
 }
 
-/** A label above or below its point, towards the middle, where there is room. */
-function label(point, text, height) {
-  const right = point.x > WIDTH / 2;
-  return svg('text', {
-    class: 'node-label', x: point.x + (right ? 9 : -9), y: point.y + (point.y > height / 2 ? 24 : -15), 'text-anchor': right ? 'end' : 'start',
-  }, shorten(text, 26));
+/** Where a label can be, from its point, the best places first: how far, and which end of it is there. */
+const LABEL_PLACES = [-15, 24, 4, -36, 45, -57, 66].flatMap((dy) => (dy === 4 ? [[15, dy, 'start'], [-15, dy, 'end']] : [[-9, dy, 'start'], [9, dy, 'end']]));
+
+/** A label where it covers the fewest points and stays in the picture. */
+function label(point, text, { points, width, height }) {
+  const isBroad = width > NARROW;
+  const said = shorten(text, isBroad ? 44 : 26);
+  const wide = said.length * (isBroad ? LETTER.broad : LETTER.narrow);
+  const badness = ([dx, dy, anchor]) => {
+    const [left, middle] = [point.x + dx - (anchor === 'end' ? wide : 0), point.y + dy - 4];
+    const covers = points.filter((other) => other !== point && other.x > left - 8 && other.x < left + wide + 8 && Math.abs(other.y - middle) < 16);
+    return covers.length + (left < 0 || left + wide > width || middle < 8 || middle > height - 8 ? points.length : 0);
+  };
+  const [dx, dy, anchor] = LABEL_PLACES.reduce((best, place) => (badness(place) < badness(best) ? place : best));
+  return svg('text', { class: 'node-label', x: point.x + dx, y: point.y + dy, 'text-anchor': anchor }, said);
 }
 
 /** A line of a link; the more there are, the finer (`fine`) they are. */
@@ -84,7 +96,7 @@ function edgeLine({ a, b, distance }, points, radius, fine) {
   const near = 1 - distance / (radius + 1);
   return svg('line', {
     class: 'edge', x1: points[a].x, y1: points[a].y, x2: points[b].x, y2: points[b].y,
-    'stroke-width': ((0.7 + 3 * near * near) * fine).toFixed(2), 'stroke-opacity': (0.4 + 0.4 * near * fine).toFixed(2),
+    'stroke-width': ((0.9 + 3 * near * near) * fine).toFixed(2), 'stroke-opacity': (0.55 + 0.35 * near * fine).toFixed(2),
   }, svg('title', {}, `${counted(distance, 'bit')} apart`));
 }
 
@@ -118,10 +130,11 @@ export function drawnEdges({ members, edges }) {
 }
 
 /** The SVG of a cluster; its nodes are links to the comparison with the keeper. */
-export function clusterPicture(cluster, radius) {
+export function clusterPicture(cluster, radius, isBroad) {
   const { members, edges } = cluster;
   const keeper = Math.max(0, members.findIndex((member) => member.keeper));
-  const { points, height } = fitted(turned(layout(members.length, edges, radius, keeper)));
+  const drawing = fitted(turned(layout(members.length, edges, radius, keeper)), isBroad ? BROAD : NARROW);
+  const { points, width, height } = drawing;
   const size = members.length > 80 ? 4 : 6;
   const drawn = drawnEdges(cluster);
   const fine = Math.min(1, Math.sqrt(40 / drawn.length));
@@ -129,13 +142,13 @@ export function clusterPicture(cluster, radius) {
   const shown = svg('g', { class: 'labels', 'aria-hidden': 'true' });
   const few = members.length <= FEW;
   const labelled = (place) => shown.replaceChildren(...members.flatMap((member, other) =>
-    (few || member.keeper || other === place ? [label(points[other], member.id, height)] : [])));
+    (few || member.keeper || other === place ? [label(points[other], member.id, drawing)] : [])));
   nodes.forEach((one, place) => {
     ['pointerenter', 'focus'].forEach((event) => one.addEventListener(event, () => labelled(place)));
     ['pointerleave', 'blur'].forEach((event) => one.addEventListener(event, () => labelled(null)));
   });
   labelled(null);
-  const picture = svg('svg', { class: 'cluster-picture', id: 'cluster-picture', viewBox: `0 0 ${WIDTH} ${height.toFixed(1)}`, role: 'group', 'aria-label': 'The members and their links. Arrow keys go from one to another.' },
+  const picture = svg('svg', { class: 'cluster-picture', id: 'cluster-picture', viewBox: `0 0 ${width} ${height.toFixed(1)}`, role: 'group', 'aria-label': 'The members and their links. Arrow keys go from one to another.' },
     svg('g', {}, drawn.map((edge) => edgeLine(edge, points, radius, fine))), svg('g', {}, nodes), shown);
   roving(picture, nodes.filter((one) => one.localName === 'a'));
   return picture;

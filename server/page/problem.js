@@ -2,6 +2,7 @@
 
 import { hasToken, setToken } from './api.js';
 import { byId, h, put } from './dom.js';
+import { sentence } from './format.js';
 
 const COMES_AGAIN = [0, 429, 503];
 
@@ -25,12 +26,17 @@ function tokenForm(retry) {
     h('p', { class: 'hint' }, 'It is kept until this tab is closed.'));
 }
 
+function inWords(problem) {
+  if (problem.status !== 401) return sentence(problem.message);
+  return hasToken() ? 'The token given is not a valid one.' : 'This service asks for a token.';
+}
+
 /** A box that tells of a problem; `retry` asks again. */
 export function problemBox(problem, retry) {
   const refused = problem.status === 401 || problem.status === 403;
-  const detail = problem.status === 401 && hasToken() ? `${problem.message} The token given is not a valid one.` : problem.message;
-  return h('div', { class: 'problem', role: 'alert', 'data-status': problem.status ?? null },
-    h('p', {}, h('strong', {}, detail), advice(problem) && ` ${advice(problem)}`),
+  const isQuestion = problem.status === 401 && !hasToken();
+  return h('div', { class: isQuestion ? 'problem question' : 'problem', role: 'alert', 'data-status': problem.status ?? null },
+    h('p', {}, h('strong', {}, inWords(problem)), advice(problem) && ` ${advice(problem)}`),
     problem.field && h('p', { class: 'hint' }, 'Field: ', h('code', {}, problem.field)),
     refused && tokenForm(retry),
     COMES_AGAIN.includes(problem.status) && h('button', { class: 'retry', type: 'button', on: { click: retry } }, 'Try again'));
@@ -54,7 +60,7 @@ export function tellAtField(form, problem) {
   const field = place?.closest('.field');
   if (!field || field.hidden) return false;
   place.id ||= `${form.id}-problem-${place.dataset.problem}`;
-  place.textContent = problem.message;
+  place.textContent = sentence(problem.message);
   place.hidden = false;
   const input = field.querySelector('textarea, input:not([type=file]):not([type=checkbox])');
   input.setAttribute('aria-invalid', 'true');

@@ -165,7 +165,7 @@ pub(crate) struct Edge {
 
 /// List the clusters
 #[utoipa::path(
-    get, path = "/v1/clusters", tag = "clusters", params(ListParams),
+    get, path = "/v1/clusters", operation_id = "list_clusters", tag = "clusters", params(ListParams),
     responses((status = 200, description = "What belongs together", body = ClusterList), Problems),
 )]
 pub(crate) async fn list(
@@ -229,7 +229,7 @@ fn summary(app: &App, about: &AboutCluster, id: String) -> ClusterSummary {
 
 /// Show the cluster that a document is in
 #[utoipa::path(
-    get, path = "/v1/clusters/{id}", tag = "clusters",
+    get, path = "/v1/clusters/{id}", operation_id = "show_cluster", tag = "clusters",
     params(("id" = String, Path, description = "The id of one of its documents, percent-encoded"), OneParams),
     responses((status = 200, description = "Its members, and which are near each other", body = OneCluster), Problems),
 )]

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::documents::record;
 use crate::{
     app::{App, Permit},
-    body::{Media, parse, read},
+    body::{Media, object, parse, read},
     error::Problem,
     json::{Written, to_json},
     openapi::Problems,
@@ -32,7 +32,9 @@ const MOST_DIFFERENCES: usize = 1000;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Compare {
+    #[serde(deserialize_with = "object")]
     a: Query,
+    #[serde(deserialize_with = "object")]
     b: Query,
     /// So many of the features that differ most; 10 if it is not said.
     #[schema(maximum = 1000)]
@@ -130,7 +132,7 @@ pub(crate) async fn compare(
     body: Body,
 ) -> Result<Written, Problem> {
     Media::of(&headers, &[Media::Json])?;
-    let body = read(&headers, body, &app.limits).await?;
+    let body = read(&headers, body, &app).await?;
     app.work(&permit, move |app| to_json(&compared(app, parse(&body)?)?)).await
 }
 

@@ -23,7 +23,7 @@ use crate::{
     body::{Id, Media, Params, parse, parse_one_or_many, read},
     error::Problem,
     json::{Json, milliseconds},
-    lines::{Line, answer_lines, push_bad_line, push_line},
+    lines::{AnswerLine, Line, answer_lines, push_bad_line, push_line},
     openapi::Problems,
     wire::{Document, Prepared},
 };
@@ -98,14 +98,14 @@ impl From<Existing> for IfExists {
 ///
 /// One document, an array of them, or NDJSON with one a line. When it is answered, it is durable.
 #[utoipa::path(
-    post, path = "/v1/documents", tag = "documents", params(AddParams),
+    post, path = "/v1/documents", operation_id = "add_documents", tag = "documents", params(AddParams),
     request_body(content(
         (inline(OneOrManyDocuments) = "application/json"),
         (Document = "application/x-ndjson"),
     )),
     responses(
         (status = 200, description = "What became of them", content(
-            (Added = "application/json"), (AddedDocument = "application/x-ndjson"))),
+            (Added = "application/json"), (inline(AnswerLine<AddedDocument>) = "application/x-ndjson"))),
         Problems,
     ),
 )]
@@ -124,7 +124,7 @@ pub(crate) async fn add(
         }));
     }
     let started = Instant::now();
-    let body = read(&headers, body, &app.limits).await?;
+    let body = read(&headers, body, &app).await?;
     let prepared =
         app.work(&permit, move |app| prepare_body(app, &body).map(|(all, _)| all)).await?;
     let outcomes = put(&app, &permit, prepared, if_exists).await?;
@@ -312,7 +312,7 @@ impl From<Record> for StoredDocument {
 
 /// Show a document
 #[utoipa::path(
-    get, path = "/v1/documents/{id}", tag = "documents",
+    get, path = "/v1/documents/{id}", operation_id = "show_document", tag = "documents",
     params(("id" = String, Path, description = "Its id, percent-encoded"), ShowParams),
     responses((status = 200, description = "The document", body = StoredDocument), Problems),
 )]
@@ -347,7 +347,7 @@ pub(crate) struct Removed {
 
 /// Remove a document
 #[utoipa::path(
-    delete, path = "/v1/documents/{id}", tag = "documents",
+    delete, path = "/v1/documents/{id}", operation_id = "remove_document", tag = "documents",
     params(("id" = String, Path, description = "Its id, percent-encoded")),
     responses((status = 200, description = "It is not there any more", body = Removed), Problems),
 )]

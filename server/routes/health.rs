@@ -4,6 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::{
@@ -22,7 +23,7 @@ pub(crate) struct Health {
 
 /// Alive?
 #[utoipa::path(
-    get, path = "/healthz", tag = "service",
+    get, path = "/healthz", operation_id = "healthz", tag = "service",
     responses((status = 200, description = "It is alive", body = Health)),
 )]
 pub(crate) async fn alive() -> Json<Health> {
@@ -31,7 +32,7 @@ pub(crate) async fn alive() -> Json<Health> {
 
 /// Ready?
 #[utoipa::path(
-    get, path = "/readyz", tag = "service",
+    get, path = "/readyz", operation_id = "readyz", tag = "service",
     responses((status = 200, description = "It can answer", body = Health), Problems),
 )]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
@@ -44,8 +45,9 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Health>, P
         );
     }
     // Whoever watches does not wait behind those who ask.
-    let permit = app.admit()?;
-    app.work(&permit, |app| Ok(app.collection.with_reader(|store| store.end())?)).await?;
+    let collection = app.collection.clone();
+    let look = spawn_blocking(move || collection.with_reader(|store| store.end()));
+    app.in_time(async { Ok(look.await.map_err(|_| ending())??) }).await?;
     Ok(Json(Health { status: "ok" }))
 }
 

@@ -19,6 +19,8 @@ use crate::{
     openapi::Problems,
 };
 
+/// The most queries that are thought of as coming together.
+const MOST_TOGETHER: usize = 1_000_000;
 /// Alternatives that are told.
 const MOST_PLANS: usize = 8;
 
@@ -32,10 +34,10 @@ pub(crate) struct PlanParams {
     #[param(minimum = 1)]
     nearest: Option<usize>,
     /// The share of them that is enough.
-    #[param(minimum = 0.0, maximum = 1.0)]
+    #[param(exclusive_minimum = 0.0, maximum = 1.0)]
     recall: Option<f64>,
     /// How many queries come together.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 1_000_000)]
     batch: Option<u32>,
 }
 
@@ -94,9 +96,11 @@ fn task(app: &App, params: &PlanParams) -> Result<Task, Problem> {
         return Err(Problem::field("recall", "is more than 0 and at most 1"));
     }
     let batch = params.batch.unwrap_or(1) as usize;
-    if batch == 0 || params.nearest == Some(0) {
-        let field = if batch == 0 { "batch" } else { "nearest" };
-        return Err(Problem::field(field, "is 1 or more"));
+    if !(1..=MOST_TOGETHER).contains(&batch) {
+        return Err(Problem::field("batch", format!("is from 1 to {MOST_TOGETHER}")));
+    }
+    if params.nearest == Some(0) {
+        return Err(Problem::field("nearest", "is 1 or more"));
     }
     let nearest = params.nearest.map(|k| k.min(app.limits.hits));
     Ok(Task { radius, nearest, batch, queries: None, memory: None, recall })

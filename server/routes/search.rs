@@ -9,7 +9,6 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
 use lookalike::{
     Signatures,
     collection::{self, Ask, Asking, By, Filter, Hits, PartAbout, Snapshot, guarantee},
@@ -23,15 +22,15 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    documents::{check_batch, no_document, record, sorted_out},
+    documents::{check_batch, lines_of, no_document, record, sorted_out},
     stats::PartStats,
 };
 use crate::{
     app::{App, Permit},
-    body::{Id, Media, Params, parse, read},
+    body::{Id, Media, Params, maybe_objects, parse, read},
     error::Problem,
     json::{Written, milliseconds, to_json},
-    lines::{Line, answer_lines},
+    lines::{AnswerLine, Line, answer_lines},
     openapi::Problems,
     wire::{Asked, Hit, Markup, Query},
 };
@@ -74,7 +73,7 @@ pub(crate) struct SearchParams {
     #[param(inline)]
     index: Option<Finder>,
     /// The share that is enough, where the collection keeps an index that may miss some.
-    #[param(minimum = 0.0, maximum = 1.0)]
+    #[param(exclusive_minimum = 0.0, maximum = 1.0)]
     recall: Option<f64>,
     /// At most so many hits a query.
     #[param(minimum = 1)]
@@ -101,6 +100,7 @@ pub(crate) struct Search {
     #[schema(value_type = Option<Object>)]
     payload: Option<Map<String, Value>>,
     /// Many queries, in place of one.
+    #[serde(default, deserialize_with = "maybe_objects")]
     queries: Option<Vec<Query>>,
     /// All documents within so many bits.
     #[schema(example = 3)]
@@ -118,7 +118,7 @@ pub(crate) struct Search {
     #[schema(inline)]
     index: Option<Finder>,
     /// The share that is enough, where the collection keeps an index that may miss some.
-    #[schema(minimum = 0.0, maximum = 1.0)]
+    #[schema(exclusive_minimum = 0.0, maximum = 1.0)]
     recall: Option<f64>,
     /// At most so many hits a query.
     #[schema(minimum = 1)]
@@ -243,7 +243,7 @@ impl Search {
             nearest: self.nearest.or(url.nearest),
             first: self.first.or(url.first),
             filter: self.filter.or(url.filter),
-            exclude_same: self.exclude_same.map(|fields| fields.join(",")).or(url.exclude_same),
+            exclude_same: url.exclude_same,
             index: self.index.or(url.index),
             recall: self.recall.or(url.recall),
             limit: self.limit.or(url.limit),
@@ -275,7 +275,7 @@ impl Search {
     )),
     responses(
         (status = 200, description = "What is near", content(
-            (inline(OneOrManyAnswers) = "application/json"), (Answer = "application/x-ndjson"))),
+            (inline(OneOrManyAnswers) = "application/json"), (inline(AnswerLine<Answer>) = "application/x-ndjson"))),
         Problems,
     ),
 )]
@@ -294,7 +294,7 @@ pub(crate) async fn search(
         }));
     }
     let started = Instant::now();
-    let body = read(&headers, body, &app.limits).await?;
+    let body = read(&headers, body, &app).await?;
     let answer = app.work(&permit, move |app| answer_body(app, media, &body, params, started));
     Ok(answer.await?.into_response())
 }
@@ -302,23 +302,31 @@ pub(crate) async fn search(
 fn answer_body(
     app: &App,
     media: Media,
-    body: &Bytes,
+    body: &[u8],
     params: SearchParams,
     started: Instant,
 ) -> Result<Written, Problem> {
+    let mut not_same = None;
     let (queries, many, params) = match media {
-        Media::Json => parse::<Search>(body)?.split(params)?,
+        Media::Json => {
+            let mut search = parse::<Search>(body)?;
+            not_same = search.exclude_same.take();
+            search.split(params)?
+        }
         media => (vec![query_of_text(body, media)?], false, params),
     };
     check_batch(app, queries.len())?;
-    let wanted = params.wanted(app)?;
+    let mut wanted = params.wanted(app)?;
+    wanted.not_same = not_same.unwrap_or(wanted.not_same);
     let asked = sign(app, queries).into_iter().enumerate();
     let asked: Result<Vec<Asked>, Problem> = asked
         .map(|(at, asked)| {
             asked.map_err(|problem| if many { problem.in_queries(at) } else { problem })
         })
         .collect();
-    let found = Found::new(app, asked?, &wanted, started)?;
+    let asked = asked?;
+    let limit = wanted.limit_of(app, asked.len())?;
+    let found = Found::new(app, asked, &wanted, limit, started)?;
     let mut answers = found.answers();
     match many {
         true => to_json(&AnswersToMany { answers, took_ms: found.took_ms }),
@@ -390,15 +398,29 @@ async fn search_lines(
             }
         }
         bad.sort_by_key(|bad| bad.0);
-        let found = Found::new(app, asked, &wanted, started)?;
-        Ok(super::documents::lines_of(&found.answers(), &bad))
+        // A line is answered as if it were alone, whatever comes with it.
+        let limit = wanted.limit_of(app, 1)?;
+        let together = (app.limits.hits / wanted.most_hits(limit)).max(1);
+        let mut all = Vec::new();
+        while !asked.is_empty() {
+            let rest = asked.split_off(together.min(asked.len()));
+            all.push(Found::new(
+                app,
+                std::mem::replace(&mut asked, rest),
+                &wanted,
+                limit,
+                started,
+            )?);
+        }
+        let answers: Vec<Answer<'_>> = all.iter().flat_map(Found::answers).collect();
+        Ok(lines_of(&answers, &bad))
     })
     .await
 }
 
 /// Show the lookalikes of a document
 #[utoipa::path(
-    get, path = "/v1/documents/{id}/lookalikes", tag = "search",
+    get, path = "/v1/documents/{id}/lookalikes", operation_id = "show_lookalikes", tag = "search",
     params(("id" = String, Path, description = "Its id, percent-encoded"), SearchParams),
     responses((status = 200, description = "What is near", body = Answer), Problems),
 )]
@@ -415,7 +437,8 @@ pub(crate) async fn lookalikes(
         let started = Instant::now();
         let wanted = params.wanted(app)?;
         let asked = Asked::of_record(record(app, &id, false)?);
-        let found = Found::new(app, vec![asked], &wanted, started)?;
+        let limit = wanted.limit_of(app, 1)?;
+        let found = Found::new(app, vec![asked], &wanted, limit, started)?;
         to_json(&found.answers().pop())
     })
     .await
@@ -438,9 +461,9 @@ impl<'a> Found<'a> {
         app: &'a App,
         asked: Vec<Asked>,
         wanted: &Wanted,
+        limit: usize,
         started: Instant,
     ) -> Result<Self, Problem> {
-        let limit = wanted.limit_of(app, asked.len())?;
         let snapshot = app.collection.snapshot();
         let unsigned: Vec<bool> = asked.iter().map(|asked| asked.signed.is_none()).collect();
         let (mut queries, mut asking) = (Signatures::new(app.bits())?, Vec::new());
@@ -518,6 +541,15 @@ impl<'a> Found<'a> {
 }
 
 impl Wanted {
+    /// How many hits a query has at most.
+    fn most_hits(&self, limit: usize) -> usize {
+        match self.question {
+            Question::Nearest(k) => k.min(limit),
+            Question::First(_) => 1,
+            Question::Within(_) => limit,
+        }
+    }
+
     /// How many hits a query may have, of so many queries.
     fn limit_of(&self, app: &App, queries: usize) -> Result<usize, Problem> {
         let most = (app.limits.hits / queries.max(1)).max(1);

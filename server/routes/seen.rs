@@ -19,7 +19,7 @@ use crate::{
     body::{Media, Params, read},
     error::Problem,
     json::{Json, milliseconds},
-    lines::{Line, answer_lines},
+    lines::{AnswerLine, Line, answer_lines},
     openapi::Problems,
     wire::{Document, Prepared},
 };
@@ -87,7 +87,7 @@ pub(crate) enum SeenOneOrMany {
     )),
     responses(
         (status = 200, description = "Whether they were seen", content(
-            (inline(SeenOneOrMany) = "application/json"), (SeenDocument = "application/x-ndjson"))),
+            (inline(SeenOneOrMany) = "application/json"), (inline(AnswerLine<SeenDocument>) = "application/x-ndjson"))),
         Problems,
     ),
 )]
@@ -107,7 +107,7 @@ pub(crate) async fn seen(
         }));
     }
     let started = Instant::now();
-    let body = read(&headers, body, &app.limits).await?;
+    let body = read(&headers, body, &app).await?;
     let (prepared, many) = app.work(&permit, move |app| prepare_body(app, &body)).await?;
     let mut documents = decide(&app, &permit, prepared, radius).await?;
     if !many && let Some(one) = documents.pop() {
