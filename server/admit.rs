@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{app::App, error::Problem, options::Trust};
+use crate::{app::App, body::hold, error::Problem, json::milliseconds, options::Trust};
 
 /// Lets a request in, or tells why not; and notes how it went.
 pub(crate) async fn admit(
@@ -25,9 +25,13 @@ pub(crate) async fn admit(
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    let response = match route.starts_with("/v1/") {
+        true => hold(&app, response).await,
+        false => response,
+    };
     let (status, took) = (response.status(), started.elapsed());
     app.metrics.answered(route, method.as_str(), status, took);
-    let ms = took.as_secs_f64() * 1e3;
+    let ms = milliseconds(started);
     match status.is_server_error() {
         true => tracing::warn!(%method, route, status = status.as_u16(), ms, "answered"),
         false => tracing::debug!(%method, route, status = status.as_u16(), ms, "answered"),

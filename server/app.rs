@@ -2,16 +2,19 @@
 
 use std::{
     future::Future,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Instant,
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
 };
 
-use lookalike::{Recipe, Signer, collection::Collection, verify};
+use lookalike::{
+    Recipe, Signer,
+    collection::{Collection, Record},
+    plan::Costs,
+    verify,
+};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{self, OnceCell, OwnedSemaphorePermit, Semaphore, watch},
+    task::spawn_blocking,
     time::timeout,
 };
 
@@ -27,6 +30,8 @@ use crate::{
 /// The right to be worked on. Whatever works on a request keeps it until it is done, however long the caller waits.
 pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
 
+/// A core comes free in this time, unless something is wrong.
+pub(crate) const SOON: Duration = Duration::from_secs(2);
 /// All bodies together may be as large as so many of the largest.
 const BODIES: usize = 16;
 
@@ -45,15 +50,17 @@ pub(crate) struct App {
     pub(crate) radius: u32,
     pub(crate) metrics: Metrics,
     pub(crate) clusters: Clusters,
-    pub(crate) costs: fn() -> lookalike::Result<lookalike::plan::Costs>,
-    pub(crate) known_costs: Mutex<Option<lookalike::plan::Costs>>,
+    costs: fn() -> lookalike::Result<Costs>,
+    known_costs: OnceCell<Costs>,
     pub(crate) started: Instant,
     in_flight: Arc<Semaphore>,
     /// Bytes of bodies that may be held at a time.
     room: Arc<Semaphore>,
     /// Who may use a core. More at a time would only slow each other down.
     cores: Arc<Semaphore>,
-    ending: AtomicBool,
+    ending: watch::Sender<bool>,
+    /// Who looks whether all is well: one at a time.
+    pub(crate) watching: Arc<sync::Mutex<()>>,
     /// Whether the log of the store could be followed last time.
     pub(crate) follows: AtomicBool,
 }
@@ -68,7 +75,10 @@ impl App {
         };
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Ok(App {
-            writer: (!options.read_only).then(|| Writer::start(collection.clone())),
+            writer: match options.read_only {
+                true => None,
+                false => Some(Writer::start(collection.clone())?),
+            },
             signer,
             tokens: options.tokens.clone(),
             only_here: options.is_only_here(),
@@ -77,14 +87,15 @@ impl App {
             metrics: Metrics::new(),
             clusters: Clusters::default(),
             costs: options.costs,
-            known_costs: Mutex::new(None),
+            known_costs: OnceCell::new(),
             started: Instant::now(),
             in_flight: Arc::new(Semaphore::new(options.limits.in_flight)),
             room: Arc::new(Semaphore::new(
                 options.limits.body_bytes.saturating_mul(BODIES).min(Semaphore::MAX_PERMITS),
             )),
             cores: Arc::new(Semaphore::new(2 * cores)),
-            ending: AtomicBool::new(false),
+            ending: watch::Sender::new(false),
+            watching: Arc::default(),
             follows: AtomicBool::new(true),
             collection,
         })
@@ -113,7 +124,7 @@ impl App {
         let (app, permit) = (self.clone(), permit.clone());
         self.in_time(async {
             let core = self.cores.clone().acquire_owned().await.map_err(|_| ending())?;
-            let done = tokio::task::spawn_blocking(move || {
+            let done = spawn_blocking(move || {
                 let done = work(&app);
                 drop((app, permit, core));
                 done
@@ -156,6 +167,27 @@ impl App {
         Room::none_of(&self.room)
     }
 
+    /// Whether a core comes free soon; not if all of them work on something that does not end.
+    pub(crate) async fn has_a_core(&self) -> bool {
+        timeout(SOON, self.cores.acquire()).await.is_ok()
+    }
+
+    /// What things cost on this machine, measured once.
+    pub(crate) async fn known_costs(&self) -> Result<&Costs, Problem> {
+        let costs = self.costs;
+        let measure = || async move {
+            let measured = spawn_blocking(costs).await.map_err(|_| ending())?;
+            Ok::<_, Problem>(measured?)
+        };
+        self.in_time(self.known_costs.get_or_try_init(measure)).await
+    }
+
+    /// The record of an id.
+    pub(crate) fn record(&self, id: &str, text: bool) -> Result<Record, Problem> {
+        let found = self.collection.get(&[id], text)?.pop().flatten();
+        found.ok_or_else(|| no_document(id))
+    }
+
     /// What signs texts.
     pub(crate) fn signer(&self) -> Result<&Signer, Problem> {
         self.signer.as_ref().ok_or_else(|| {
@@ -187,12 +219,24 @@ impl App {
 
     /// From now on it is not ready.
     pub(crate) fn end(&self) {
-        self.ending.store(true, Ordering::Relaxed);
+        self.ending.send_replace(true);
+    }
+
+    /// Waits until it is about to end.
+    pub(crate) async fn ends(&self) {
+        // An error would say that the sender is gone, and it is here.
+        let _ = self.ending.subscribe().wait_for(|ending| *ending).await;
     }
 
     pub(crate) fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::Relaxed)
+        *self.ending.borrow()
     }
+}
+
+/// There is no document of that id.
+pub(crate) fn no_document(id: &str) -> Problem {
+    let id: String = id.chars().take(200).collect();
+    Problem::not_found(format!("there is no document `{id}`")).about("id")
 }
 
 /// The server is about to end.

@@ -1,11 +1,13 @@
 //! Clusters that were worked out, kept for a while.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    thread,
     time::{Duration, Instant},
 };
 
 use lookalike::collection::{ClusterSettings, Clustered};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokio::sync;
 
 use crate::{
@@ -27,6 +29,23 @@ pub(crate) struct Clusters {
     kept: Mutex<Vec<Kept>>,
     /// One at a time works: they take all cores.
     turn: Arc<sync::Mutex<()>>,
+    pool: OnceLock<ThreadPool>,
+}
+
+/// How fresh clusters have to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// Those of a short while ago will do.
+    Recent,
+    /// Of the collection as it is now.
+    Now,
+}
+
+/// The last change of the collection, and whether it matters.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    position: u64,
+    fresh: Fresh,
 }
 
 #[derive(Debug, Clone)]
@@ -37,17 +56,29 @@ struct Kept {
 }
 
 impl Kept {
-    fn is_fresh(&self, position: u64) -> bool {
+    fn will_do(&self, wanted: Wanted) -> bool {
         let old = (self.took * TIMES).min(LONGEST);
-        self.clustered.position == position || self.at.elapsed() < old
+        let is_recent = self.at.elapsed() < old && wanted.fresh == Fresh::Recent;
+        self.clustered.position == wanted.position || is_recent
     }
 }
 
 impl Clusters {
-    fn find(&self, radius: u32, position: u64) -> Option<Arc<Clustered>> {
+    fn find(&self, radius: u32, wanted: Wanted) -> Option<Arc<Clustered>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.iter().find(|kept| kept.clustered.radius == radius)?;
-        found.is_fresh(position).then(|| found.clustered.clone())
+        found.will_do(wanted).then(|| found.clustered.clone())
+    }
+
+    /// Threads of their own: those that others share are not to be busy for long.
+    fn pool(&self) -> Result<&ThreadPool, Problem> {
+        if let Some(pool) = self.pool.get() {
+            return Ok(pool);
+        }
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let pool = ThreadPoolBuilder::new().num_threads(cores.div_ceil(2)).build();
+        let pool = pool.map_err(|_| Problem::unavailable("no threads").soon_over())?;
+        Ok(self.pool.get_or_init(|| pool))
     }
 
     fn keep(&self, clustered: Arc<Clustered>, took: Duration) {
@@ -59,29 +90,34 @@ impl Clusters {
 }
 
 impl App {
+    fn position_of(&self, fresh: Fresh) -> Wanted {
+        Wanted { position: self.collection.snapshot().position(), fresh }
+    }
+
     /// The clusters within a radius. Worked out once, even if whoever asked for them does not wait for the end.
     pub(crate) async fn clustered(
         self: &Arc<Self>,
         permit: &Permit,
         radius: u32,
+        fresh: Fresh,
     ) -> Result<Arc<Clustered>, Problem> {
         self.check_radius(radius)?;
-        let position = self.collection.snapshot().position();
-        if let Some(found) = self.clusters.find(radius, position) {
+        if let Some(found) = self.clusters.find(radius, self.position_of(fresh)) {
             return Ok(found);
         }
         let turn =
             self.in_time(async { Ok(self.clusters.turn.clone().lock_owned().await) }).await?;
         self.work(permit, move |app| {
             // For whoever waits, somebody else may have done it.
-            let snapshot = app.collection.snapshot();
-            if let Some(found) = app.clusters.find(radius, snapshot.position()) {
+            if let Some(found) = app.clusters.find(radius, app.position_of(fresh)) {
                 return Ok(found);
             }
             let started = Instant::now();
             let settings =
                 ClusterSettings { most_pairs: MOST_PAIRS, ..ClusterSettings::new(radius) };
-            let clustered = Arc::new(snapshot.clusters(&settings)?);
+            let clustered = Arc::new(
+                app.clusters.pool()?.install(|| app.collection.snapshot().clusters(&settings))?,
+            );
             app.clusters.keep(clustered.clone(), started.elapsed());
             drop(turn);
             Ok(clustered)

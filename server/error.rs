@@ -62,7 +62,20 @@ kinds! {
 impl Problem {
     /// A field that is not as it should be.
     pub(crate) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (field, detail) = (field.into(), detail.into());
+        let is_about_it = detail.starts_with("is ") || detail.starts_with("has ");
+        let detail = if is_about_it { format!("`{field}` {detail}") } else { detail };
         Problem::refused(detail).about(field)
+    }
+
+    /// The same problem, with a field inside of something.
+    pub(crate) fn inside(self, outer: &str) -> Self {
+        let field = match &self.field {
+            Some(field) if field.starts_with('[') => format!("{outer}{field}"),
+            Some(field) => format!("{outer}.{field}"),
+            None => outer.to_owned(),
+        };
+        self.about(field)
     }
 
     /// The same problem, about a field.
@@ -88,6 +101,14 @@ impl From<Error> for Problem {
             Error::Filter { at, problem, .. } => {
                 let problem: String = problem.chars().take(200).collect();
                 Problem::field("filter", format!("at character {at}, {problem}"))
+            }
+            Error::OutOfTime => {
+                Problem::unavailable("this was not answered in time: ask for less at a time")
+                    .soon_over()
+            }
+            Error::TooManyBytes { .. } => {
+                let problem = Problem::too_large(format!("{detail}: ask for fewer of them"));
+                problem.about("limit")
             }
             Error::IdExists { .. } => Problem::exists(detail).about("id"),
             Error::Entry { .. } => Problem::field("id", detail),

@@ -50,6 +50,7 @@ use crate::{
     app::App,
     error::{Problem, error_chain},
     json::Json,
+    writer::join_in_time,
 };
 
 /// How often the log of a collection that others write to is followed.
@@ -76,7 +77,7 @@ pub fn serve(
     let address = listener.local_addr().map_err(refused)?;
     let collection = Arc::new(collection);
     let app = Arc::new(App::new(collection.clone(), options)?);
-    let (ended, end) = mpsc::channel();
+    let (ended, end) = mpsc::channel::<()>();
     let keeper = thread::spawn({
         let app = app.clone();
         move || keep(&app, &end)
@@ -86,7 +87,7 @@ pub fn serve(
     // Connections to a database are closed here, where nothing else waits for them.
     runtime.shutdown_timeout(LAST_WORK);
     drop(ended);
-    let _ = keeper.join();
+    join_in_time(keeper);
     drop(app);
     match Arc::into_inner(collection) {
         Some(collection) => collection.close()?,
@@ -139,16 +140,30 @@ fn keep(app: &App, end: &mpsc::Receiver<()>) {
         ticks = ticks.wrapping_add(1);
         if follows {
             let refreshed = app.collection.refresh();
-            if let Err(error) = &refreshed {
-                tracing::warn!(error = error_chain(error), "the store cannot be followed");
+            let before = app.follows.swap(refreshed.is_ok(), Ordering::Relaxed);
+            // Once, however long it lasts.
+            match &refreshed {
+                Err(error) if before => {
+                    tracing::warn!(error = error_chain(error), "the store cannot be followed");
+                }
+                Ok(_) if !before => tracing::info!("the store can be followed again"),
+                _ => {}
             }
-            app.follows.store(refreshed.is_ok(), Ordering::Relaxed);
         }
     }
 }
 
-/// Waits until somebody ends the process.
+/// Waits until somebody ends the process. Whoever says so a second time does not want to wait.
 async fn told_to_end() {
+    signalled().await;
+    tokio::spawn(async {
+        signalled().await;
+        tracing::warn!("ended at once; what was acknowledged is durable");
+        std::process::exit(130);
+    });
+}
+
+async fn signalled() {
     let interrupted = async { _ = signal::ctrl_c().await };
     #[cfg(unix)]
     let terminated = async {

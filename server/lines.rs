@@ -18,14 +18,17 @@ use tokio::{
 use utoipa::ToSchema;
 
 use crate::{
-    app::{App, Permit},
+    app::{App, Permit, ending},
     body::{Room, broken},
     error::Problem,
+    json::milliseconds,
 };
 
 /// The most lines, and about the most bytes, of a block.
 const BLOCK_LINES: usize = 1000;
 const BLOCK_BYTES: usize = 4 << 20;
+/// Answers that may wait for a caller, in largest bodies.
+const WAITING_BODIES: usize = 4;
 /// Lines that have come are answered when no more come for so long.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -56,43 +59,85 @@ pub(crate) enum AnswerLine<'a, T> {
 }
 
 /// Adds an answer as a line.
-pub(crate) fn push_line(lines: &mut Vec<u8>, answer: &impl Serialize) {
+fn push_line(lines: &mut Vec<u8>, answer: &impl Serialize) {
     // Plain data becomes JSON, and a vector takes it.
     let _ = serde_json::to_writer(&mut *lines, answer);
     lines.push(b'\n');
 }
 
 /// Adds what is wrong with a line as a line.
-pub(crate) fn push_bad_line(lines: &mut Vec<u8>, line: u64, error: &Problem) {
+fn push_bad_line(lines: &mut Vec<u8>, line: u64, error: &Problem) {
     push_line(lines, &BadLine { line: Some(line), error });
 }
 
-/// Answers a body of lines; `answer` gives the lines that answer those of a block.
+/// What is wrong with some lines, each with its place among all of them.
+pub(crate) type Bad = Vec<(usize, u64, Problem)>;
+
+/// Those that are good, and what is wrong with the others.
+pub(crate) fn sorted_out<T>(all: Vec<Result<T, (u64, Problem)>>) -> (Vec<T>, Bad) {
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for (at, one) in all.into_iter().enumerate() {
+        match one {
+            Ok(one) => good.push(one),
+            Err((line, problem)) => bad.push((at, line, problem)),
+        }
+    }
+    (good, bad)
+}
+
+/// A line for each that is not good.
+pub(crate) fn bad_lines(bad: &Bad) -> Vec<u8> {
+    let mut lines = Vec::new();
+    bad.iter().for_each(|(_, line, problem)| push_bad_line(&mut lines, *line, problem));
+    lines
+}
+
+/// A line for each, in their order.
+pub(crate) fn lines_of(good: &[impl Serialize], bad: &Bad) -> Vec<u8> {
+    let (mut lines, mut good, mut bad) = (Vec::new(), good.iter(), bad.iter().peekable());
+    for at in 0.. {
+        if let Some((_, line, problem)) = bad.next_if(|(place, ..)| *place == at) {
+            push_bad_line(&mut lines, *line, problem);
+        } else if let Some(answer) = good.next() {
+            push_line(&mut lines, answer);
+        } else {
+            break;
+        }
+    }
+    lines
+}
+
+/// Answers a body of lines; `answer` gives the lines that answer those of a block, of at most so many together.
 pub(crate) fn answer_lines<F>(
     app: Arc<App>,
     permit: Permit,
     body: Body,
+    together: usize,
     answer: impl Fn(Arc<App>, Permit, Vec<Line>) -> F + Send + Sync + 'static,
 ) -> Response
 where
     F: Future<Output = Result<Vec<u8>, Problem>> + Send,
 {
     // A caller that does not read yet is waited for only when so many bytes wait for it.
-    let room = Arc::new(Semaphore::new(app.limits.body_bytes.min(Semaphore::MAX_PERMITS)));
+    let room = Arc::new(Semaphore::new(WAITING_BODIES * app.limits.body_bytes));
     let (sender, receiver) = mpsc::unbounded_channel();
-    let to = Outgoing { sender, room: room.clone(), most: app.limits.body_bytes };
+    let to = Outgoing { sender, room: room.clone(), app: app.clone() };
     tokio::spawn(async move {
-        let mut lines = Lines::new(body, app.clone());
+        let started = Instant::now();
+        let mut lines = Lines::new(body, app.clone(), together);
         let done = async {
             while let Some(block) = lines.next_block().await? {
                 let answers = answer(app.clone(), permit.clone(), block).await?;
-                if to.send(answers).await.is_err() {
-                    break;
-                }
+                to.send(answers).await?;
             }
             Ok::<(), Problem>(())
         };
-        if let Err(error) = done.await {
+        let done = done.await;
+        let ms = milliseconds(started.into_std());
+        tracing::debug!(lines = lines.number, ms, "the lines of a body are answered");
+        if let Err(error) = done {
+            let detail = &error.detail;
+            tracing::warn!(lines = lines.number, ms, detail, "the rest of a body was not answered");
             let mut last = Vec::new();
             push_line(&mut last, &BadLine { line: None, error: &error });
             let _ = to.send(last).await;
@@ -101,8 +146,9 @@ where
     let answers = stream::unfold(receiver, move |mut receiver| {
         let room = room.clone();
         async move {
-            let answers: Bytes = receiver.recv().await?;
+            let (answers, shared): (Bytes, Room) = receiver.recv().await?;
             room.add_permits(answers.len());
+            drop(shared);
             Some((Ok::<_, std::convert::Infallible>(answers), receiver))
         }
     });
@@ -111,21 +157,31 @@ where
 
 /// Answers on their way to the caller.
 struct Outgoing {
-    sender: mpsc::UnboundedSender<Bytes>,
+    sender: mpsc::UnboundedSender<(Bytes, Room)>,
+    /// What may wait for this caller.
     room: Arc<Semaphore>,
-    most: usize,
+    app: Arc<App>,
 }
 
 impl Outgoing {
-    /// Sends when there is room; an error if the caller has gone.
-    async fn send(&self, answers: Vec<u8>) -> Result<(), ()> {
-        for part in Bytes::from(answers).chunks(self.most) {
-            let room = self.room.acquire_many(part.len() as u32);
+    /// Sends when there is room; a problem if the caller has gone or does not read.
+    async fn send(&self, answers: Vec<u8>) -> Result<(), Problem> {
+        let gone = || Problem::not_json("the caller has gone");
+        for part in Bytes::from(answers).chunks(self.app.limits.body_bytes) {
+            let room = timeout_at(
+                Instant::now() + self.app.limits.time,
+                self.room.acquire_many(part.len() as u32),
+            );
             tokio::select! {
-                room = room => room.map_err(|_| ())?.forget(),
-                () = self.sender.closed() => return Err(()),
+                room = room => match room {
+                    Ok(room) => room.map_err(|_| gone())?.forget(),
+                    Err(_) => return Err(Problem::too_slow("the answers are not read: read while you write")),
+                },
+                () = self.sender.closed() => return Err(gone()),
             }
-            self.sender.send(part).map_err(|_| ())?;
+            let mut shared = self.app.room();
+            shared.take(part.len())?;
+            self.sender.send((part, shared)).map_err(|_| gone())?;
         }
         Ok(())
     }
@@ -148,6 +204,8 @@ impl Chunks for Bytes {
 struct Lines {
     body: Body,
     app: Arc<App>,
+    /// The most lines of a block.
+    together: usize,
     /// What has come and is not yet a whole line.
     rest: BytesMut,
     room: Room,
@@ -160,11 +218,12 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(body: Body, app: Arc<App>) -> Self {
+    fn new(body: Body, app: Arc<App>, together: usize) -> Self {
         Lines {
             body,
             room: app.room(),
             app,
+            together: together.clamp(1, BLOCK_LINES),
             rest: BytesMut::new(),
             searched: 0,
             number: 0,
@@ -197,7 +256,7 @@ impl Lines {
                 deadline = Instant::now() + time;
                 bytes += line.json.len();
                 block.push(line);
-                if block.len() >= BLOCK_LINES || bytes >= BLOCK_BYTES {
+                if block.len() >= self.together || bytes >= BLOCK_BYTES {
                     return Ok(());
                 }
             }
@@ -208,6 +267,7 @@ impl Lines {
                 biased;
                 more = timeout_at(deadline, self.body.frame()) => more,
                 () = sleep(PAUSE), if !block.is_empty() => return Ok(()),
+                () = self.app.ends(), if block.is_empty() => return Err(ending()),
             };
             match more {
                 Err(_) => return Err(Problem::too_slow("no line came in time")),

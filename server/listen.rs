@@ -19,9 +19,9 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::{app::App, error::Problem};
 
-/// The head of a request comes in this time.
+/// The head of a request, be it the first or the next, comes in this time, or the connection is closed.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// A connection over which nothing comes for so long is closed.
+/// A connection over which nothing comes for so long, while a request is worked on, is closed.
 const IDLE_TIME: Duration = Duration::from_secs(75);
 /// Requests that are being worked on when the server ends have so long.
 const LAST_TIME: Duration = Duration::from_secs(30);

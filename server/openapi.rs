@@ -34,41 +34,70 @@ impl Modify for Token {
     }
 }
 
-/// Every problem that a request may have.
+/// Problems that every request may have.
 #[derive(IntoResponses)]
 #[allow(dead_code, reason = "says in the OpenAPI document what `Problem` becomes")]
 pub(crate) enum Problems {
-    /// The body is not JSON, not UTF-8, or nested too deep
-    #[response(status = 400, content_type = "application/problem+json")]
-    NotJson(Problem),
     /// No token, or not one of ours
     #[response(status = 401, content_type = "application/problem+json")]
     NoToken(Problem),
-    /// The token does not allow it, or the service only reads
+    /// The token does not allow it, the service only reads, or the request is not for this machine
     #[response(status = 403, content_type = "application/problem+json")]
     NotAllowed(Problem),
-    /// There is no such document
-    #[response(status = 404, content_type = "application/problem+json")]
-    NotFound(Problem),
+    /// A field or parameter is not as it should be: `field` names it
+    #[response(status = 422, content_type = "application/problem+json")]
+    Field(Problem),
+    /// More requests in flight than allowed
+    #[response(
+        status = 429,
+        content_type = "application/problem+json",
+        headers(("Retry-After" = u32, description = "Seconds after which to come again"))
+    )]
+    TooMany(Problem),
+    /// A mistake of the program
+    #[response(status = 500, content_type = "application/problem+json")]
+    Failed(Problem),
+    /// Not done in time, the store cannot be reached, or the server is about to end
+    #[response(
+        status = 503,
+        content_type = "application/problem+json",
+        headers(("Retry-After" = u32, description = "Seconds after which to come again"))
+    )]
+    Unavailable(Problem),
+}
+
+/// Problems of requests with a body.
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "says in the OpenAPI document what `Problem` becomes")]
+pub(crate) enum BodyProblems {
+    /// The body is not JSON, not UTF-8, or nested too deep
+    #[response(status = 400, content_type = "application/problem+json")]
+    NotJson(Problem),
     /// The body did not come in time
     #[response(status = 408, content_type = "application/problem+json")]
     TooSlow(Problem),
-    /// It exists already, and was not to be replaced
-    #[response(status = 409, content_type = "application/problem+json")]
-    Exists(Problem),
-    /// A body, batch or text beyond the limits
+    /// A body, batch, text or answer beyond the limits
     #[response(status = 413, content_type = "application/problem+json")]
     TooLarge(Problem),
     /// A body of another type is needed
     #[response(status = 415, content_type = "application/problem+json")]
     Media(Problem),
-    /// A field is not as it should be: `field` names it
-    #[response(status = 422, content_type = "application/problem+json")]
-    Field(Problem),
-    /// More requests in flight than allowed; `Retry-After` says when to come again
-    #[response(status = 429, content_type = "application/problem+json")]
-    TooMany(Problem),
-    /// Not done in time, the store cannot be reached, or the server is about to end; `Retry-After`
-    #[response(status = 503, content_type = "application/problem+json")]
-    Unavailable(Problem),
 }
+
+/// There is no such document.
+#[derive(IntoResponses)]
+#[response(status = 404, content_type = "application/problem+json")]
+#[allow(dead_code, reason = "says in the OpenAPI document what `Problem` becomes")]
+pub(crate) struct Missing(Problem);
+
+/// It exists already, and was not to be replaced.
+#[derive(IntoResponses)]
+#[response(status = 409, content_type = "application/problem+json")]
+#[allow(dead_code, reason = "says in the OpenAPI document what `Problem` becomes")]
+pub(crate) struct Exists(Problem);
+
+/// The documents that were found are more than an answer may have.
+#[derive(IntoResponses)]
+#[response(status = 413, content_type = "application/problem+json")]
+#[allow(dead_code, reason = "says in the OpenAPI document what `Problem` becomes")]
+pub(crate) struct TooMuch(Problem);

@@ -92,6 +92,8 @@ pub struct Limits {
     pub text_bytes: usize,
     /// Hits of a call.
     pub hits: usize,
+    /// Bytes of the documents that are found by a call, payloads included.
+    pub answer_bytes: usize,
     /// How long a request may take.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     #[schema(value_type = f64)]
@@ -113,6 +115,7 @@ impl Default for Limits {
             batch: 10_000,
             text_bytes: 8 << 20,
             hits: 100_000,
+            answer_bytes: 64 << 20,
             time: Duration::from_secs(30),
             in_flight: 256,
             connections: 1024,
@@ -129,6 +132,9 @@ pub enum Refused {
     /// There is a token to read with, and none to write with.
     #[error("there is a token to read with, but none to write with, so nobody could")]
     NobodyWrites,
+    /// The token to read with is the one to write with.
+    #[error("the token to read with is the one to write with as well")]
+    SameTokens,
     /// A token that no request can bring.
     #[error("a token is empty, or has characters that a header cannot have")]
     Token,
@@ -172,6 +178,9 @@ impl Options {
             |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         if ![write, read].into_iter().flatten().all(is_token) {
             return Err(Refused::Token);
+        }
+        if write.is_some() && write == read {
+            return Err(Refused::SameTokens);
         }
         match self.radius.filter(|&radius| radius > bits) {
             Some(radius) => Err(Refused::Radius { radius, bits }),

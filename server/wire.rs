@@ -6,10 +6,10 @@ use lookalike::{
     recipe::{Scratch, Signed},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 
-use crate::{app::App, error::Problem};
+use crate::{app::App, body::compact_object, error::Problem};
 
 /// What a text is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
@@ -38,7 +38,7 @@ pub(crate) struct Document {
     pub(crate) signature: Option<String>,
     /// Where it comes from, and whatever else is to come back with hits.
     #[schema(value_type = Option<Object>)]
-    pub(crate) payload: Option<Map<String, Value>>,
+    pub(crate) payload: Option<Box<RawValue>>,
 }
 
 /// What is asked about: a text, a signature, or a document of the collection.
@@ -57,7 +57,7 @@ pub(crate) struct Query {
     pub(crate) id: Option<String>,
     /// What a text or signature comes with, for `exclude_same`.
     #[schema(value_type = Option<Object>)]
-    pub(crate) payload: Option<Map<String, Value>>,
+    pub(crate) payload: Option<Box<RawValue>>,
 }
 
 /// A document near a query.
@@ -103,7 +103,7 @@ impl Document {
     /// What is to be kept of it.
     pub(crate) fn prepare(self, app: &App, scratch: &mut Scratch) -> Result<Prepared, Problem> {
         check_id(&self.id)?;
-        let payload = self.payload.map(|payload| Value::Object(payload).to_string());
+        let payload = self.payload.map(|payload| compact_object(payload.get())).transpose()?;
         let (signature, margins, text) = match (self.text, self.signature) {
             (Some(text), None) => {
                 let document = document(self.id.clone(), text, self.media);
@@ -195,7 +195,10 @@ pub(crate) struct Asked {
 impl Query {
     /// Signs a text or reads a signature; the documents of the collection are for [`Asked::of_record`].
     pub(crate) fn sign(self, app: &App, scratch: &mut Scratch) -> Result<Asked, Problem> {
-        let payload = self.payload.map_or(Value::Null, Value::Object);
+        let payload = match self.payload {
+            Some(payload) => parse_payload(&payload)?,
+            None => Value::Null,
+        };
         match (self.text, self.signature, self.id) {
             (Some(text), None, None) => {
                 let document = document(String::new(), text, self.media);
@@ -219,6 +222,11 @@ impl Query {
         let others = self.text.is_some() || self.signature.is_some();
         self.id.as_deref().filter(|_| !others)
     }
+}
+
+fn parse_payload(payload: &RawValue) -> Result<Value, Problem> {
+    let object = compact_object(payload.get())?;
+    serde_json::from_str(&object).map_err(|error| Problem::field("payload", error.to_string()))
 }
 
 impl Asked {

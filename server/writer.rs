@@ -2,15 +2,17 @@
 //! so that many small requests cost about as much as a few large ones.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use lookalike::{
-    Result,
+    Error, Result,
     collection::{Collection, Entry, IfExists, Put, Seen},
 };
 use tokio::sync::oneshot;
@@ -20,6 +22,8 @@ use crate::{
     error::Problem,
 };
 
+/// What is being written at the very end has so long.
+const LAST_TIME: Duration = Duration::from_secs(10);
 /// So many entries are written together at most: whoever comes next should not wait for long.
 const MOST_TOGETHER: usize = 10_000;
 
@@ -53,13 +57,19 @@ enum Written {
 }
 
 impl Writer {
-    pub(crate) fn start(collection: Arc<Collection>) -> Self {
+    pub(crate) fn start(collection: Arc<Collection>) -> Result<Self> {
         let (jobs, coming) = mpsc::channel();
+        let path = collection.folder().to_owned();
         let thread = thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || write_all(&collection, &coming))
-            .ok();
-        Writer { jobs: Some(jobs), thread }
+            .spawn(move || write_all(&collection, &coming));
+        let thread = thread.map_err(|source| Error::Io { path, source })?;
+        Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Whether it writes still.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     pub(crate) async fn put(
@@ -99,8 +109,13 @@ impl Writer {
         let job = Job { change, _permit: permit.clone(), reply };
         let jobs = self.jobs.as_ref().ok_or_else(ending)?;
         jobs.send(job).map_err(|_| ending())?;
-        Ok(written.await.map_err(|_| ending())??)
+        Ok(written.await.map_err(|_| lost())??)
     }
+}
+
+/// Nobody knows whether it was written.
+fn lost() -> Problem {
+    Problem::failed("this may or may not have been written; the log of the server says more")
 }
 
 /// The engine answers what it was asked.
@@ -109,12 +124,23 @@ fn mixed_up() -> Problem {
 }
 
 impl Drop for Writer {
-    /// Everything that waits is written before it ends.
+    /// Everything that waits is written before it ends, unless the store hangs.
     fn drop(&mut self) {
         self.jobs.take();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            join_in_time(thread);
         }
+    }
+}
+
+/// Waits for a thread, but not for one that hangs.
+pub(crate) fn join_in_time(thread: JoinHandle<()>) {
+    let until = Instant::now() + LAST_TIME;
+    while !thread.is_finished() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(5));
+    }
+    if thread.is_finished() {
+        let _ = thread.join();
     }
 }
 
@@ -131,7 +157,11 @@ fn write_all(collection: &Collection, coming: &Receiver<Job>) {
             }
             together.push(job);
         }
-        write_together(collection, together);
+        // A mistake of ours must not keep others from being written; whoever waits for this learns that it is lost.
+        let written = catch_unwind(AssertUnwindSafe(|| write_together(collection, together)));
+        if written.is_err() {
+            tracing::error!("writing failed: this is a mistake of the program");
+        }
         next = next.or_else(|| coming.recv().ok());
     }
 }
@@ -143,15 +173,17 @@ fn write_together(collection: &Collection, mut jobs: Vec<Job>) {
     let sizes: Vec<usize> = jobs.iter().map(|job| job.change.len()).collect();
     let mut all = jobs[0].change.take();
     jobs[1..].iter_mut().for_each(|job| all.append(&mut job.change));
-    // From the last to the first: what is left of a list stays where it is.
-    let one_by_one = jobs.into_iter().zip(sizes).rev();
+    let one_by_one = jobs.into_iter().zip(sizes);
     match all.write(collection) {
-        Ok(mut written) => {
-            one_by_one.for_each(|(job, size)| answer(job.reply, Ok(written.split_off_last(size))))
-        }
-        // One that cannot be written is not to be in the way of the others.
+        // From the last to the first: what is left of a list stays where it is.
+        Ok(mut written) => one_by_one
+            .rev()
+            .for_each(|(job, size)| answer(job.reply, Ok(written.split_off_last(size)))),
+        // One that cannot be written is not to be in the way of the others. In their order: one may be another try
+        // of the one before it.
         Err(_) => one_by_one.for_each(|(job, size)| {
-            answer(job.reply, all.split_off_last(size).write(collection));
+            let behind = all.split_off_last(all.len() - size);
+            answer(job.reply, std::mem::replace(&mut all, behind).write(collection));
         }),
     }
 }

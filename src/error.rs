@@ -203,6 +203,17 @@ pub enum Error {
         id: String,
     },
 
+    /// A question that was not answered within the time it was given.
+    #[error("it was not answered in time")]
+    OutOfTime,
+
+    /// Records that are more than what was asked for may take.
+    #[error("the records that were found have more than {most} bytes")]
+    TooManyBytes {
+        /// The most that they may have.
+        most: u64,
+    },
+
     /// A radius that the slices in the database are too few for.
     #[error(
         "a radius of {radius} is more than the {guarantee} that the slices in the database guarantee"

@@ -1,7 +1,8 @@
 //! `lookalike serve`.
 
 use std::{
-    env, fs,
+    env::{self, VarError},
+    fs,
     io::{self, IsTerminal},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
@@ -94,6 +95,10 @@ struct LimitArgs {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
     max_hits: usize,
 
+    /// The bytes of the documents that a call finds, payloads included
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size::parse_bytes)]
+    max_answer: u64,
+
     /// Seconds that a request may take
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     max_time: Duration,
@@ -128,17 +133,22 @@ enum LogFormat {
 
 impl Serve {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
-        self.log.start(global);
+        self.log.start();
         let options = self.options()?;
         let path = &self.collection;
         let collection = match self.read_only {
             true => collection::open_reader(path, global)?,
             false => collection::open(path, global)?,
         };
-        let records = counted(collection.snapshot().len() as u64, "document");
-        let listening = |address: SocketAddr| {
-            say(global, || format!("{}: {records}, at http://{address}/", path.display()));
-            tracing::info!(%address, collection = %path.display(), records, "listening");
+        let records = collection.snapshot().len();
+        let listening = |address: SocketAddr| match self.log.log_format {
+            LogFormat::Text => say(global, || {
+                let documents = counted(records as u64, "document");
+                format!("{}: {documents}, at http://{address}/", path.display())
+            }),
+            LogFormat::Json => {
+                tracing::info!(%address, collection = %path.display(), records, "listening");
+            }
         };
         serve(collection, &options, listening).map_err(|refused| way_out(refused, path))?;
         Ok(Outcome::Done)
@@ -167,6 +177,7 @@ impl LimitArgs {
             batch: self.max_batch,
             text_bytes: self.max_text.try_into().unwrap_or(usize::MAX),
             hits: self.max_hits,
+            answer_bytes: self.max_answer.try_into().unwrap_or(usize::MAX),
             time: self.max_time,
             in_flight: self.max_requests,
             connections: self.max_connections,
@@ -175,10 +186,9 @@ impl LimitArgs {
 }
 
 impl LogArgs {
-    fn start(&self, global: &Global) {
-        let level = if global.quiet { LevelFilter::ERROR } else { self.log_level };
+    fn start(&self) {
         let log = tracing_subscriber::fmt()
-            .with_max_level(level)
+            .with_max_level(self.log_level)
             .with_ansi(io::stderr().is_terminal())
             .with_writer(io::stderr);
         match self.log_format {
@@ -190,7 +200,16 @@ impl LogArgs {
 
 /// The token in a file, or in the environment.
 fn token(file: Option<&Path>, variable: &str) -> anyhow::Result<Option<String>> {
-    let Some(file) = file else { return Ok(env::var(variable).ok()) };
+    let Some(file) = file else {
+        return match env::var(variable) {
+            Ok(token) => Ok(Some(token)),
+            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotUnicode(_)) => Err(hinted(
+                format!("the token in {variable} is not UTF-8"),
+                "a token is letters, digits and signs, without spaces",
+            )),
+        };
+    };
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) => Err(hinted(
@@ -209,6 +228,7 @@ fn way_out(refused: Refused, path: &Path) -> anyhow::Error {
         Refused::NobodyWrites => {
             format!("give one with `--token-file FILE` or {TOKEN}, or say `--read-only`")
         }
+        Refused::SameTokens => "whoever may only read needs another token".to_owned(),
         Refused::Token => "a token is letters, digits and signs, without spaces".to_owned(),
         Refused::Radius { .. } => {
             format!("`lookalike info {}` tells how wide signatures are", path.display())

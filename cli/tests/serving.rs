@@ -625,7 +625,7 @@ type Refusal<'a> = (&'a str, u16, &'a str);
 const BAD_DOCUMENTS: &[Refusal<'_>] = &[
     (r#"{"id": "a""#, 400, ""),
     ("", 400, ""),
-    (r#"{"text": "a b c"}"#, 422, ""),
+    (r#"{"text": "a b c"}"#, 422, "id"),
     ("3", 422, ""),
     (r#"{"id": "a", "txt": "a b c"}"#, 422, "txt"),
     (r#"{"id": 3, "text": "a b c"}"#, 422, "id"),
@@ -644,7 +644,7 @@ const BAD_DOCUMENTS: &[Refusal<'_>] = &[
 
 const BAD_SEARCHES: &[Refusal<'_>] = &[
     ("what?", 400, ""),
-    (r#"{"text": "a", "radius": "#, 400, "radius"),
+    (r#"{"text": "a", "radius": "#, 400, ""),
     ("{}", 422, "text"),
     (r#"{"text": "a", "id": "b"}"#, 422, "text"),
     (r#"{"signature": "00ff"}"#, 422, "signature"),
@@ -668,7 +668,7 @@ const BAD_SEARCHES: &[Refusal<'_>] = &[
 
 const BAD_COMPARISONS: &[Refusal<'_>] = &[
     (r#"{"a": {}, "b": {}} more"#, 400, ""),
-    (r#"{"a": {"text": "a"}}"#, 422, ""),
+    (r#"{"a": {"text": "a"}}"#, 422, "b"),
     (r#"{"a": {"text": "a"}, "b": {}}"#, 422, "b.text"),
     (r#"{"a": {"signature": "1"}, "b": {"text": ""}}"#, 422, "a.signature"),
     (r#"{"a": {"text": "a"}, "b": {"id": "nobody"}}"#, 404, "b.id"),
@@ -1183,6 +1183,132 @@ fn lines_do_not_share_a_limit() {
             assert_eq!(answer.get("more"), alone.get("more"), "{question}");
         }
     }
+}
+
+/// What is asked for is what comes, also where it is many.
+#[test]
+fn as_many_as_are_asked_for_come() {
+    let place = Place::new();
+    let rows: String = (0..3000_u64).map(|row| format!("{:016x}\n", row * 0x9e37_79b9)).collect();
+    place.write("rows.hex", rows);
+    place.expect(0, "create docs --bits 64");
+    place.expect(0, "add docs rows.hex");
+    let server = Server::start(&place, "docs");
+    let asked = |question: Value| {
+        let mut search = json!({ "signature": "0000000000000000" });
+        search.as_object_mut().unwrap().extend(question.as_object().unwrap().clone());
+        server.post("/v1/search", &search).good()
+    };
+    let answer = asked(json!({ "nearest": 2500 }));
+    assert_eq!((found(&answer).len(), answer.get("more")), (2500, None));
+    let answer = asked(json!({ "radius": 64 }));
+    assert_eq!((found(&answer).len(), answer["more"].as_bool()), (1000, Some(true)));
+    let answer = asked(json!({ "radius": 64, "limit": 3000 }));
+    assert_eq!((found(&answer).len(), answer.get("more")), (3000, None));
+}
+
+/// Lines whose answers are very long take no more memory than one of them.
+#[test]
+fn long_answers_take_bounded_memory() {
+    let place = Place::new();
+    let rows: String = (0..20_000_u64).map(|row| format!("{row:016x}\n")).collect();
+    place.write("rows.hex", rows);
+    place.expect(0, "create docs --bits 64");
+    place.expect(0, "add docs rows.hex");
+    let server = Server::start(&place, "docs");
+    let queries = lines(&vec![json!({ "signature": "0000000000000000" }); 60]);
+    let answers = server.post_as("/v1/search?radius=64&limit=20000", LINES, queries);
+    let hits: usize = answers.good_lines().iter().map(|answer| found(answer).len()).sum();
+    assert_eq!(hits, 60 * 20_000);
+    assert!(server.most_memory().is_none_or(|memory| memory < 400), "{:?}", server.most_memory());
+}
+
+/// What is found may be too much, and what is given may be too much to look at.
+#[test]
+fn large_payloads_and_long_filters_are_bounded() {
+    let place = empty("");
+    let server = Server::start(&place, "docs --max-answer 1M");
+    let payload = json!({ "long": "x".repeat(300_000) });
+    for number in 0..8 {
+        let document = json!({ "id": number.to_string(), "text": text(1), "payload": payload });
+        server.post("/v1/documents", &document).good();
+    }
+    let problem = server.post("/v1/search", &json!({ "text": text(1), "radius": 3 })).problem(413);
+    assert_eq!(problem["field"], "limit");
+    let few = server.post("/v1/search", &json!({ "text": text(1), "radius": 3, "limit": 3 }));
+    assert_eq!(found(&few.good()).len(), 3);
+    let filter = format!("year in ({}1)", "1, ".repeat(20_000));
+    let problem = server.post("/v1/search", &json!({ "text": text(1), "filter": filter }));
+    assert_eq!(problem.problem(422)["field"], "filter");
+    let many = format!("{{\"queries\": [{}{{}}]}}", "{}, ".repeat(3_000_000));
+    server.post_as("/v1/search", JSON, many).problem(413);
+    assert!(server.most_memory().is_none_or(|memory| memory < 400), "{:?}", server.most_memory());
+}
+
+/// Payloads come back as they were written, on one line.
+#[test]
+fn payloads_come_back_as_they_were() {
+    let place = empty("");
+    let server = Server::start(&place, "docs");
+    let body = format!(
+        "{{\"id\": \"a\", \"text\": \"{}\", \"payload\": {{\n \"n\" : 123456789012345678901234567890}}}}",
+        text(1)
+    );
+    server.post_as("/v1/documents", JSON, body).good();
+    let answer = server.get("/v1/documents/a");
+    assert!(answer.text().contains(r#""payload":{"n":123456789012345678901234567890}"#));
+}
+
+/// Of lines with ids that are not to be there, those that are there are told of, each at its place.
+#[test]
+fn lines_that_exist_are_told_of_one_by_one() {
+    let place = empty("");
+    let server = Server::start(&place, "docs");
+    server.post("/v1/documents", &json!({ "id": "2", "text": text(2) })).good();
+    let document = |id: usize| json!({ "id": id.to_string(), "text": text(id) });
+    let body = lines(&[document(1), document(2), json!({ "id": 3 }), document(4)]);
+    let answers = server.post_as("/v1/documents?if_exists=error", LINES, &body).good_lines();
+    assert_eq!(answers[0], json!({ "id": "1", "outcome": "added" }));
+    assert_eq!((&answers[1]["line"], &answers[1]["error"]["status"]), (&json!(2), &json!(409)));
+    assert_eq!((&answers[2]["line"], &answers[2]["error"]["status"]), (&json!(3), &json!(422)));
+    assert_eq!(answers[3], json!({ "id": "4", "outcome": "added" }));
+    let errors = server.post_as("/v1/documents?only_errors=true", LINES, &body).good_lines();
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0]["line"], 3);
+}
+
+/// Clusters are kept for a while, but what is said of a document is true now.
+#[test]
+fn clusters_of_new_and_removed_documents_are_right() {
+    let place = filled();
+    let server = Server::start(&place, "docs");
+    server.get("/v1/clusters").good();
+    for id in ["a", "b", "c"] {
+        server.post("/v1/documents", &json!({ "id": id, "text": text(7) })).good();
+    }
+    let members = |cluster: &Value| cluster["members"].as_array().unwrap().len();
+    assert_eq!(members(&server.get("/v1/clusters/b").good()), 3);
+    server.delete("/v1/documents/b").good();
+    assert_eq!(members(&server.get("/v1/clusters/a").good()), 2);
+    server.get("/v1/clusters/b").problem(404);
+}
+
+/// A stream of lines that waits for more is told when the server ends.
+#[test]
+fn a_stream_is_told_that_the_server_ends() {
+    let place = filled();
+    let server = Server::start(&place, "docs");
+    let mut connection = server.connect();
+    let headers = [("Content-Type", LINES), ("Transfer-Encoding", "chunked")];
+    connection.send(head("POST", "/v1/search", &headers).as_bytes()).unwrap();
+    connection.send_chunk(lines(&[json!({ "id": "2.10.x/about.md" })]).as_bytes()).unwrap();
+    assert_eq!(connection.answer_head().unwrap().status, 200);
+    connection.chunk().unwrap().unwrap();
+    server.tell_to_end();
+    let last: Value = serde_json::from_slice(&connection.chunk().unwrap().unwrap()).unwrap();
+    assert_eq!(last["error"]["status"], 503);
+    drop(connection);
+    assert_eq!(server.ended().0, Some(0));
 }
 
 #[test]

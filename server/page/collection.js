@@ -41,7 +41,7 @@ const partsTable = (parts, bits) => table([
   ['Rows', (part) => count(part.rows), true],
   ['Removed', (part) => count(part.removed), true],
   ['Size', (part) => bytes(part.bytes), true],
-  ['Exact within', (part) => (part.exact_within >= bits ? 'any radius' : `${part.exact_within} bits`), true],
+  ['Exact within', (part) => (part.exact_within === null ? 'finds most' : part.exact_within >= bits ? 'any radius' : `${part.exact_within} bits`), true],
   ['Saved', (part) => (part.saved ? 'yes' : 'in memory')],
 ], parts);
 

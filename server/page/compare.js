@@ -35,7 +35,7 @@ function featuresView({ differences }) {
 }
 
 function textsView(comparison, names, stats) {
-  if (!comparison.diff) return h('div', { class: 'note', id: 'no-diff' }, h('p', {}, h('strong', {}, 'The texts cannot be shown.')), h('p', {}, noDiff(names, stats)));
+  if (!comparison.diff) return h('div', { class: 'note', id: 'no-diff' }, h('p', {}, h('strong', {}, 'The texts cannot be shown.')), h('p', {}, noDiff(names, stats, comparison)));
   const same = comparison.diff.every((part) => part.side === 'both');
   return h('section', { class: 'card texts', 'aria-labelledby': 'texts-title' },
     h('div', { class: 'card-head' }, h('h2', { id: 'texts-title' }, 'The texts'),
@@ -44,7 +44,8 @@ function textsView(comparison, names, stats) {
     diffView(comparison.diff, names));
 }
 
-function noDiff(names, stats) {
+function noDiff(names, stats, comparison) {
+  if (comparison.a.text !== undefined && comparison.b.text !== undefined) return 'The texts are too long to be compared word by word.';
   if (stats.keeps?.texts === false) return 'This collection keeps no texts (create --keep-text does), only signatures: the bits are all there is to compare.';
   return 'One of the two was given as a signature, or its text was not kept: the bits are all there is to compare.';
 }

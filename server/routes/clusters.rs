@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use super::documents::{no_document, record};
 use crate::{
     app::{App, Permit},
     body::{Id, Params},
+    clusters::Fresh,
     error::Problem,
     json::{Written, milliseconds, to_json},
-    openapi::Problems,
+    openapi::{Missing, Problems},
 };
 
 /// Clusters of a page, and members of a cluster, if `limit` does not say.
@@ -131,6 +131,11 @@ pub(crate) struct OneCluster {
     radius: u32,
     /// Whether every pair of documents within the radius was found.
     exact: bool,
+    /// The share of those at the very radius that is expected, if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_recall: Option<f64>,
+    /// The last change of the collection that was taken into account.
+    position: u64,
     /// The documents, oldest first: the keeper, then the others.
     members: Vec<Member>,
     /// Which members are within the radius of each other.
@@ -175,7 +180,8 @@ pub(crate) async fn list(
 ) -> Result<Written, Problem> {
     let started = Instant::now();
     let limit = limit(params.limit, USUAL_CLUSTERS, MOST_CLUSTERS)?;
-    let clustered = app.clustered(&permit, params.radius.unwrap_or(app.radius)).await?;
+    let clustered =
+        app.clustered(&permit, params.radius.unwrap_or(app.radius), Fresh::Recent).await?;
     let ListParams { order, offset, .. } = params;
     app.work(&permit, move |app| {
         let numbers = clustered.ordered(order.into()).iter().skip(offset).take(limit);
@@ -184,10 +190,7 @@ pub(crate) async fn list(
         to_json(&ClusterList {
             radius: clustered.radius,
             exact: clustered.promise == Promise::Exact,
-            expected_recall: match clustered.promise {
-                Promise::Exact => None,
-                Promise::Expected { recall } => Some(f64::from(recall)),
-            },
+            expected_recall: expected(&clustered),
             records: clustered.records,
             clusters: clustered.len(),
             clustered: clustered.clustered_records(),
@@ -231,7 +234,7 @@ fn summary(app: &App, about: &AboutCluster, id: String) -> ClusterSummary {
 #[utoipa::path(
     get, path = "/v1/clusters/{id}", operation_id = "show_cluster", tag = "clusters",
     params(("id" = String, Path, description = "The id of one of its documents, percent-encoded"), OneParams),
-    responses((status = 200, description = "Its members, and which are near each other", body = OneCluster), Problems),
+    responses((status = 200, description = "Its members, and which are near each other", body = OneCluster), Problems, Missing),
 )]
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
@@ -240,37 +243,79 @@ pub(crate) async fn show(
     Params(params): Params<OneParams>,
 ) -> Result<Written, Problem> {
     let limit = limit(params.limit, USUAL_MEMBERS, MOST_MEMBERS)?;
-    let clustered = app.clustered(&permit, params.radius.unwrap_or(app.radius)).await?;
-    app.work(&permit, move |app| to_json(&cluster(app, &clustered, &id, limit)?)).await
+    let radius = params.radius.unwrap_or(app.radius);
+    let id = Arc::new(id);
+    for fresh in [Fresh::Recent, Fresh::Now] {
+        let (clustered, id) = (app.clustered(&permit, radius, fresh).await?, id.clone());
+        let answer = app.work(&permit, move |app| cluster(app, &clustered, &id, limit)).await?;
+        if let Some(answer) = answer {
+            return Ok(answer);
+        }
+    }
+    Err(Problem::unavailable("the collection changes faster than its clusters are found")
+        .soon_over())
 }
 
+/// The cluster that a document is in; none if the clusters are older than what it is about.
 fn cluster(
     app: &App,
     clustered: &Clustered,
     id: &str,
     limit: usize,
-) -> Result<OneCluster, Problem> {
-    let position = record(app, id, false)?.position;
-    let number = clustered.of(position).ok_or_else(|| {
-        let radius = clustered.radius;
-        Problem::not_found(format!("`{id}` has no lookalike within {radius} bits")).about("id")
-    })?;
+) -> Result<Option<Written>, Problem> {
+    let position = app.record(id, false)?.position;
+    if position > clustered.position {
+        return Ok(None);
+    }
+    let Some(number) = clustered.of(position) else {
+        return Err(alone(clustered, id));
+    };
     let (about, cluster) = (clustered.about(number), clustered.cluster(number));
     let shown = &cluster.members[..limit.min(cluster.members.len())];
-    let records = app.collection.with_reader(|store| store.records(shown, false))?;
-    let records: Option<Vec<Record>> = records.into_iter().collect();
-    let Some(records) = records else {
-        // Removed for good since the clusters were worked out.
-        return Err(no_document(id));
-    };
-    Ok(OneCluster {
+    let Some(records) = current(app, shown)? else { return Ok(None) };
+    let answer = OneCluster {
         summary: summary(app, &about, records[0].id.clone()),
         radius: clustered.radius,
         exact: clustered.promise == Promise::Exact,
+        expected_recall: expected(clustered),
+        position: clustered.position,
         edges: edges(&cluster, shown.len() as u32),
         more: shown.len() < cluster.members.len(),
         members: members(app, records)?,
-    })
+    };
+    to_json(&answer).map(Some)
+}
+
+/// A document without lookalikes, or without any that were found.
+fn alone(clustered: &Clustered, id: &str) -> Problem {
+    let radius = clustered.radius;
+    let found = match expected(clustered) {
+        None => "has no lookalike".to_owned(),
+        Some(recall) => format!("has no lookalike among the {recall:.3} of them that are found"),
+    };
+    Problem::not_found(format!("`{id}` {found} within {radius} bits")).about("id")
+}
+
+fn expected(clustered: &Clustered) -> Option<f64> {
+    match clustered.promise {
+        Promise::Exact => None,
+        Promise::Expected { recall } => Some(f64::from(recall)),
+    }
+}
+
+/// The records at positions, if all of them are there still.
+fn current(app: &App, positions: &[u64]) -> Result<Option<Vec<Record>>, Problem> {
+    let records = app.collection.with_reader(|store| store.records(positions, false))?;
+    let Some(records) = records.into_iter().collect::<Option<Vec<Record>>>() else {
+        return Ok(None);
+    };
+    let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
+    let now = app.collection.get(&ids, false)?;
+    let same = now
+        .iter()
+        .zip(&records)
+        .all(|(now, record)| now.as_ref().is_some_and(|now| now.position == record.position));
+    Ok(same.then_some(records))
 }
 
 fn members(app: &App, records: Vec<Record>) -> Result<Vec<Member>, Problem> {

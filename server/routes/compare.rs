@@ -11,16 +11,17 @@ use lookalike::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::documents::record;
 use crate::{
     app::{App, Permit},
     body::{Media, object, parse, read},
     error::Problem,
     json::{Written, to_json},
-    openapi::Problems,
+    openapi::{BodyProblems, Missing, Problems},
     wire::{Asked, Query},
 };
 
+/// Texts that are longer together are not compared word by word: nobody could look at it.
+const LONGEST_DIFF: usize = 2 << 20;
 /// A diff that takes longer is finished coarsely.
 const DIFF_TIME: Duration = Duration::from_secs(2);
 /// Features that differ, if it is not said how many.
@@ -59,7 +60,7 @@ pub(crate) struct Compared {
     /// What the texts are made of, if both are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     features: Option<Features>,
-    /// The words of both texts in order, if both are known.
+    /// The words of both texts in order, if both are known and not very long.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<Vec<Run>>,
 }
@@ -123,7 +124,7 @@ pub(crate) struct Run {
 /// Compare two documents
 #[utoipa::path(
     post, path = "/v1/compare", tag = "search", request_body(content = Compare, content_type = "application/json"),
-    responses((status = 200, description = "How alike they are, and why", body = Compared), Problems),
+    responses((status = 200, description = "How alike they are, and why", body = Compared), Problems, BodyProblems, Missing),
 )]
 pub(crate) async fn compare(
     State(app): State<Arc<App>>,
@@ -156,7 +157,7 @@ fn compared(app: &App, Compare { a, b, differences }: Compare) -> Result<Compare
         measure: app.measure(),
         differing: x.zip(y).map_or_else(Vec::new, |(x, y)| differing(x, y)),
         features,
-        diff: texts.map(|(a, b)| diff_of(a, b)),
+        diff: texts.filter(|(a, b)| a.len() + b.len() <= LONGEST_DIFF).map(|(a, b)| diff_of(a, b)),
         a: side(a),
         b: side(b),
     })
@@ -165,15 +166,11 @@ fn compared(app: &App, Compare { a, b, differences }: Compare) -> Result<Compare
 /// One of the two, with its text and its margins where they are known.
 fn asked(app: &App, query: Query, name: &str) -> Result<Asked, Problem> {
     let mut scratch = Scratch::default();
-    let in_side = |problem: Problem| {
-        let field = problem.field.as_deref().unwrap_or_default();
-        let field = format!("{name}.{field}");
-        problem.about(field)
-    };
+    let in_side = |problem: Problem| problem.inside(name);
     let Some(id) = query.only_id() else {
         return query.sign(app, &mut scratch).map_err(in_side);
     };
-    let mut asked = Asked::of_record(record(app, id, true).map_err(in_side)?);
+    let mut asked = Asked::of_record(app.record(id, true).map_err(in_side)?);
     // Margins that are not kept are those of the text, if it is kept.
     if let (Some(signed), Some(text), Ok(signer)) = (&mut asked.signed, &asked.text, app.signer())
         && signed.margins.is_none()

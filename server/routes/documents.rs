@@ -1,6 +1,6 @@
 //! Documents: added, shown, removed.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::HashSet, sync::Arc, time::Instant};
 
 use axum::{
     Extension,
@@ -19,12 +19,12 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    app::{App, Permit},
+    app::{App, Permit, no_document},
     body::{Id, Media, Params, parse, parse_one_or_many, read},
     error::Problem,
     json::{Json, milliseconds},
-    lines::{AnswerLine, Line, answer_lines, push_bad_line, push_line},
-    openapi::Problems,
+    lines::{AnswerLine, Bad, Line, answer_lines, bad_lines, lines_of, sorted_out},
+    openapi::{BodyProblems, Exists, Missing, Problems},
     wire::{Document, Prepared},
 };
 
@@ -49,6 +49,9 @@ pub(crate) struct AddParams {
     #[serde(default)]
     #[param(inline)]
     if_exists: Existing,
+    /// Of NDJSON, answer only the lines that are not good, for callers that do not read while they write.
+    #[serde(default)]
+    only_errors: bool,
 }
 
 /// What became of documents.
@@ -106,7 +109,7 @@ impl From<Existing> for IfExists {
     responses(
         (status = 200, description = "What became of them", content(
             (Added = "application/json"), (inline(AnswerLine<AddedDocument>) = "application/x-ndjson"))),
-        Problems,
+        Problems, BodyProblems, Exists,
     ),
 )]
 pub(crate) async fn add(
@@ -119,8 +122,8 @@ pub(crate) async fn add(
     app.writer()?;
     let if_exists = params.if_exists.into();
     if Media::of(&headers, &[Media::Json, Media::Lines])? == Media::Lines {
-        return Ok(answer_lines(app, permit, body, move |app, permit, lines| {
-            add_lines(app, permit, lines, if_exists)
+        return Ok(answer_lines(app, permit, body, usize::MAX, move |app, permit, lines| {
+            add_lines(app, permit, lines, if_exists, params.only_errors)
         }));
     }
     let started = Instant::now();
@@ -143,31 +146,34 @@ pub(crate) enum OneOrManyDocuments {
 
 /// The documents of a body, ready to be written; and whether they came as an array.
 pub(crate) fn prepare_body(app: &App, body: &[u8]) -> Result<(Vec<Prepared>, bool), Problem> {
-    let (documents, many) = parse_one_or_many::<Document>(body)?;
-    check_batch(app, documents.len())?;
-    let place = |at: usize, problem: Problem| match (many, &problem.field) {
-        (true, Some(field)) => {
-            let field = format!("[{at}].{field}");
-            problem.about(field)
-        }
-        _ => problem,
-    };
+    let (documents, many) = parse_one_or_many::<Document>(body, app.limits.batch)?;
     let prepare = |scratch: &mut Scratch, (at, document): (usize, Document)| {
-        document.prepare(app, scratch).map_err(|problem| place(at, problem))
+        let inside = |problem: Problem| match many {
+            true => problem.inside(&format!("[{at}]")),
+            false => problem,
+        };
+        document.prepare(app, scratch).map_err(inside)
     };
-    let all: Result<_, Problem> =
-        documents.into_par_iter().enumerate().map_init(Scratch::default, prepare).collect();
+    let texts = documents.iter().filter(|document| document.text.is_some()).count();
+    let numbered = documents.into_iter().enumerate().collect();
+    let all: Result<_, Problem> = map_all(numbered, texts, prepare).into_iter().collect();
     Ok((all?, many))
 }
 
-pub(crate) fn check_batch(app: &App, given: usize) -> Result<(), Problem> {
-    let most = app.limits.batch;
-    match given <= most {
-        true => Ok(()),
-        false => Err(Problem::too_large(format!(
-            "{given} at a time are more than the {most} of a call; NDJSON may have any number of lines"
-        ))),
+/// So many are sooner done by one thread than shared.
+const FEW: usize = 8;
+
+/// Does something with each, by all threads if there is enough to do: so many are long.
+pub(crate) fn map_all<T: Send, R: Send>(
+    all: Vec<T>,
+    long: usize,
+    each: impl Fn(&mut Scratch, T) -> R + Send + Sync,
+) -> Vec<R> {
+    if long < FEW {
+        let mut scratch = Scratch::default();
+        return all.into_iter().map(|one| each(&mut scratch, one)).collect();
     }
+    all.into_par_iter().map_init(Scratch::default, each).collect()
 }
 
 /// Writes what can be written, and says what became of each.
@@ -178,12 +184,13 @@ async fn put(
     if_exists: IfExists,
 ) -> Result<Vec<AddedDocument>, Problem> {
     let entries = Prepared::take_entries(&mut prepared);
-    app.metrics.documents.inc_by(entries.len() as u64);
+    let count = entries.len() as u64;
     let mut put = match entries.is_empty() {
         true => Vec::new(),
         false => app.in_time(app.writer()?.put(entries, if_exists, permit)).await?,
     }
     .into_iter();
+    app.metrics.documents.inc_by(count);
     let outcome = |prepared| match prepared {
         Prepared::Unsigned(id) => AddedDocument { id, outcome: Outcome::Unsigned },
         Prepared::Signed(entry) => {
@@ -225,7 +232,8 @@ pub(crate) async fn prepare_lines(
             let prepared = document.and_then(|document| document.prepare(app, scratch));
             prepared.map_err(|problem| (line.number, problem))
         };
-        Ok(lines.into_par_iter().map_init(Scratch::default, prepare).collect())
+        let count = lines.len();
+        Ok(map_all(lines, count, prepare))
     })
     .await
 }
@@ -235,41 +243,38 @@ async fn add_lines(
     permit: Permit,
     lines: Vec<Line>,
     if_exists: IfExists,
+    only_bad: bool,
 ) -> Result<Vec<u8>, Problem> {
-    let prepared = prepare_lines(&app, &permit, lines).await?;
-    let (good, bad) = sorted_out(prepared);
-    let outcomes = put(&app, &permit, good, if_exists).await?;
-    Ok(lines_of(&outcomes, &bad))
+    let numbers: Vec<u64> = lines.iter().map(|line| line.number).collect();
+    let (good, mut bad) = sorted_out(prepare_lines(&app, &permit, lines).await?);
+    // One that exists is told of at its line, and is not in the way of the others.
+    let is_error = if_exists == IfExists::Error;
+    let if_exists = if is_error { IfExists::Skip } else { if_exists };
+    let mut outcomes = put(&app, &permit, good, if_exists).await?;
+    if is_error {
+        refuse_existing(&mut outcomes, &mut bad, &numbers);
+    }
+    Ok(match only_bad {
+        true => bad_lines(&bad),
+        false => lines_of(&outcomes, &bad),
+    })
 }
 
-/// What is wrong with some lines, each with its place among all of them.
-pub(crate) type Bad = Vec<(usize, u64, Problem)>;
-
-/// Those that are good, and what is wrong with the others.
-pub(crate) fn sorted_out<T>(all: Vec<Result<T, (u64, Problem)>>) -> (Vec<T>, Bad) {
-    let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for (at, one) in all.into_iter().enumerate() {
-        match one {
-            Ok(one) => good.push(one),
-            Err((line, problem)) => bad.push((at, line, problem)),
+/// Takes those that exist already out of the good ones, and says so.
+fn refuse_existing(good: &mut Vec<AddedDocument>, bad: &mut Bad, numbers: &[u64]) {
+    let is_bad: HashSet<usize> = bad.iter().map(|(place, ..)| *place).collect();
+    let places: Vec<usize> = (0..numbers.len()).filter(|place| !is_bad.contains(place)).collect();
+    let mut place = places.into_iter();
+    good.retain(|document| {
+        let at = place.next().unwrap_or_default();
+        let exists = matches!(document.outcome, Outcome::Skipped);
+        if exists {
+            let problem = format!("`{}` is in the collection already", document.id);
+            bad.push((at, numbers[at], Problem::exists(problem).about("id")));
         }
-    }
-    (good, bad)
-}
-
-/// A line for each, in their order.
-pub(crate) fn lines_of(good: &[impl Serialize], bad: &Bad) -> Vec<u8> {
-    let (mut lines, mut good, mut bad) = (Vec::new(), good.iter(), bad.iter().peekable());
-    for at in 0.. {
-        if let Some((_, line, problem)) = bad.next_if(|(place, ..)| *place == at) {
-            push_bad_line(&mut lines, *line, problem);
-        } else if let Some(answer) = good.next() {
-            push_line(&mut lines, answer);
-        } else {
-            break;
-        }
-    }
-    lines
+        !exists
+    });
+    bad.sort_by_key(|(place, ..)| *place);
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -314,7 +319,7 @@ impl From<Record> for StoredDocument {
 #[utoipa::path(
     get, path = "/v1/documents/{id}", operation_id = "show_document", tag = "documents",
     params(("id" = String, Path, description = "Its id, percent-encoded"), ShowParams),
-    responses((status = 200, description = "The document", body = StoredDocument), Problems),
+    responses((status = 200, description = "The document", body = StoredDocument), Problems, Missing),
 )]
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
@@ -322,20 +327,8 @@ pub(crate) async fn show(
     Id(id): Id,
     Params(params): Params<ShowParams>,
 ) -> Result<Json<StoredDocument>, Problem> {
-    let record = app.work(&permit, move |app| record(app, &id, params.text)).await?;
+    let record = app.work(&permit, move |app| app.record(&id, params.text)).await?;
     Ok(Json(record.into()))
-}
-
-/// The record of an id.
-pub(crate) fn record(app: &App, id: &str, text: bool) -> Result<Record, Problem> {
-    let found = app.collection.get(&[id], text)?.pop().flatten();
-    found.ok_or_else(|| no_document(id))
-}
-
-/// There is no document of that id.
-pub(crate) fn no_document(id: &str) -> Problem {
-    let id: String = id.chars().take(200).collect();
-    Problem::not_found(format!("there is no document `{id}`")).about("id")
 }
 
 /// What was removed.
@@ -349,7 +342,7 @@ pub(crate) struct Removed {
 #[utoipa::path(
     delete, path = "/v1/documents/{id}", operation_id = "remove_document", tag = "documents",
     params(("id" = String, Path, description = "Its id, percent-encoded")),
-    responses((status = 200, description = "It is not there any more", body = Removed), Problems),
+    responses((status = 200, description = "It is not there any more", body = Removed), Problems, Missing),
 )]
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,

@@ -4,11 +4,11 @@ use std::sync::{Arc, atomic::Ordering};
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use serde::Serialize;
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::timeout};
 use utoipa::ToSchema;
 
 use crate::{
-    app::{App, ending},
+    app::{App, SOON, ending},
     error::Problem,
     json::Json,
     openapi::Problems,
@@ -40,15 +40,32 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Health>, P
         return Err(ending());
     }
     if !app.follows.load(Ordering::Relaxed) {
-        return Err(
-            Problem::unavailable("the store of the collection cannot be reached").soon_over()
-        );
+        return Err(unreachable());
     }
-    // Whoever watches does not wait behind those who ask.
-    let collection = app.collection.clone();
-    let look = spawn_blocking(move || collection.with_reader(|store| store.end()));
-    app.in_time(async { Ok(look.await.map_err(|_| ending())??) }).await?;
+    if app.writer.as_ref().is_some_and(|writer| !writer.is_alive()) {
+        return Err(Problem::unavailable("nothing can be written any more: start it again"));
+    }
+    if !app.has_a_core().await {
+        return Err(Problem::unavailable("all cores are busy with something long").soon_over());
+    }
+    timeout(SOON, look(app.clone())).await.unwrap_or_else(|_| Err(unreachable()))?;
     Ok(Json(Health { status: "ok" }))
+}
+
+fn unreachable() -> Problem {
+    Problem::unavailable("the store of the collection cannot be reached").soon_over()
+}
+
+/// Asks the store something. One at a time does: a store that hangs is not to take more and more threads.
+async fn look(app: Arc<App>) -> Result<(), Problem> {
+    let turn = app.watching.clone().lock_owned().await;
+    let looked = spawn_blocking(move || {
+        let end = app.collection.with_reader(|store| store.end());
+        drop(turn);
+        end
+    });
+    looked.await.map_err(|_| unreachable())??;
+    Ok(())
 }
 
 /// What was counted, for Prometheus

@@ -1,10 +1,11 @@
 //! The planner's explanation: which index suits a question, and why.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use axum::{Extension, extract::State};
 use lookalike::{
-    collection::By,
+    collection::{By, Snapshot},
+    index::Build,
     plan::{self, Costs, Plan, Task},
 };
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,8 @@ pub(crate) async fn plan(
     Params(params): Params<PlanParams>,
 ) -> Result<Written, Problem> {
     let task = task(&app, &params)?;
-    app.work(&permit, move |app| to_json(&plans_of(app, &task)?)).await
+    let costs = app.known_costs().await?.clone();
+    app.work(&permit, move |app| to_json(&plans_of(app, &costs, &task)?)).await
 }
 
 fn task(app: &App, params: &PlanParams) -> Result<Task, Problem> {
@@ -106,7 +108,7 @@ fn task(app: &App, params: &PlanParams) -> Result<Task, Problem> {
     Ok(Task { radius, nearest, batch, queries: None, memory: None, recall })
 }
 
-fn plans_of(app: &App, task: &Task) -> Result<Plans, Problem> {
+fn plans_of(app: &App, costs: &Costs, task: &Task) -> Result<Plans, Problem> {
     let snapshot = app.collection.snapshot();
     let rows = snapshot.len();
     let by = if task.recall < 1.0 { By::Share(task.recall) } else { By::Index };
@@ -116,7 +118,7 @@ fn plans_of(app: &App, task: &Task) -> Result<Plans, Problem> {
     };
     let plans = match rows {
         0 => Vec::new(),
-        _ => plan::plans(&app.known_costs()?, &snapshot.sample()?, task),
+        _ => plans_with_kept(&snapshot, costs, task)?,
     };
     let one = |plan: &Plan| OnePlan {
         index: plan.index.to_string(),
@@ -132,17 +134,21 @@ fn plans_of(app: &App, task: &Task) -> Result<Plans, Problem> {
         kept: app.collection.about().index.to_string(),
         answers_by: snapshot.asked_by(by),
         why: why(by, &snapshot),
-        plans: plans.iter().take(MOST_PLANS).map(one).collect(),
+        plans: plans.iter().map(one).collect(),
     })
 }
 
-impl App {
-    /// What things cost on this machine, measured once.
-    fn known_costs(&self) -> Result<Costs, Problem> {
-        let mut known = self.known_costs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(costs) = &*known {
-            return Ok(costs.clone());
+/// The best plans, and those that the parts of the collection have, whatever they cost.
+fn plans_with_kept(snapshot: &Snapshot, costs: &Costs, task: &Task) -> Result<Vec<Plan>, Problem> {
+    let sample = snapshot.sample()?;
+    let mut plans = plan::plans(costs, &sample, task);
+    plans.truncate(MOST_PLANS);
+    for part in snapshot.parts() {
+        let is_there = plans.iter().any(|plan| plan.index.to_string() == part.index);
+        if let (false, Ok(method)) = (is_there, part.index.parse()) {
+            plans.extend(plan::price(costs, &sample, task, method, Build::default()));
         }
-        Ok(known.insert((self.costs)()?).clone())
     }
+    plans.sort_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds));
+    Ok(plans)
 }

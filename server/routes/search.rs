@@ -16,22 +16,18 @@ use lookalike::{
     recipe::Scratch,
     search::Question,
 };
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    documents::{check_batch, lines_of, no_document, record, sorted_out},
-    stats::PartStats,
-};
+use super::{documents::map_all, stats::PartStats};
 use crate::{
-    app::{App, Permit},
-    body::{Id, Media, Params, maybe_objects, parse, read},
+    app::{App, Permit, no_document},
+    body::{Id, Media, Params, parse, parse_many, read},
     error::Problem,
     json::{Written, milliseconds, to_json},
-    lines::{AnswerLine, Line, answer_lines},
-    openapi::Problems,
+    lines::{AnswerLine, Line, answer_lines, lines_of, sorted_out},
+    openapi::{BodyProblems, Missing, Problems, TooMuch},
     wire::{Asked, Hit, Markup, Query},
 };
 
@@ -98,10 +94,10 @@ pub(crate) struct Search {
     id: Option<String>,
     /// What a text or signature comes with, for `exclude_same`.
     #[schema(value_type = Option<Object>)]
-    payload: Option<Map<String, Value>>,
+    payload: Option<Box<RawValue>>,
     /// Many queries, in place of one.
-    #[serde(default, deserialize_with = "maybe_objects")]
-    queries: Option<Vec<Query>>,
+    #[schema(value_type = Option<Vec<Query>>)]
+    queries: Option<Box<RawValue>>,
     /// All documents within so many bits.
     #[schema(example = 3)]
     radius: Option<u32>,
@@ -218,7 +214,7 @@ impl SearchParams {
         if self.limit == Some(0) {
             return Err(Problem::field("limit", "is 1 or more"));
         }
-        let filter = self.filter.as_deref().map(str::parse::<Filter>).transpose()?;
+        let filter = self.filter.as_deref().map(filter_of).transpose()?;
         let not_same = self.exclude_same.iter().flat_map(|fields| fields.split(','));
         let not_same = not_same.map(|field| field.trim().to_owned()).collect();
         let by = match (self.index.unwrap_or_default(), self.recall) {
@@ -235,9 +231,23 @@ impl SearchParams {
     }
 }
 
+/// The longest filter, in bytes: each document may be compared with all of it.
+const LONGEST_FILTER: usize = 16 << 10;
+
+fn filter_of(text: &str) -> Result<Filter, Problem> {
+    match text.len() <= LONGEST_FILTER {
+        true => Ok(text.parse()?),
+        false => Err(Problem::field("filter", format!("has more than {LONGEST_FILTER} bytes"))),
+    }
+}
+
 impl Search {
     /// The queries, whether there may be many, and the question; what the body leaves open is as the URL says.
-    fn split(self, url: SearchParams) -> Result<(Vec<Query>, bool, SearchParams), Problem> {
+    fn split(
+        self,
+        url: SearchParams,
+        most: usize,
+    ) -> Result<(Vec<Query>, bool, SearchParams), Problem> {
         let params = SearchParams {
             radius: self.radius.or(url.radius),
             nearest: self.nearest.or(url.nearest),
@@ -256,7 +266,11 @@ impl Search {
             Some(_) if one.text.is_some() || one.signature.is_some() || one.id.is_some() => {
                 Err(Problem::field("queries", "say either one query or many in `queries`"))
             }
-            Some(queries) => Ok((queries, true, params)),
+            Some(queries) => {
+                let queries = parse_many(queries.get().as_bytes(), most);
+                let inside = |problem: Problem| problem.inside("queries");
+                Ok((queries.map_err(inside)?, true, params))
+            }
         }
     }
 }
@@ -276,7 +290,7 @@ impl Search {
     responses(
         (status = 200, description = "What is near", content(
             (inline(OneOrManyAnswers) = "application/json"), (inline(AnswerLine<Answer>) = "application/x-ndjson"))),
-        Problems,
+        Problems, BodyProblems, Missing,
     ),
 )]
 pub(crate) async fn search(
@@ -289,7 +303,10 @@ pub(crate) async fn search(
     let media = Media::of(&headers, &[Media::Json, Media::Lines, Media::Text, Media::Html])?;
     if media == Media::Lines {
         let wanted = Arc::new(params.wanted(&app)?);
-        return Ok(answer_lines(app, permit, body, move |app, permit, lines| {
+        // A line is answered as if it were alone, whatever comes with it; so few of them come together.
+        let limit = wanted.limit_of(&app, 1)?;
+        let together = app.limits.hits / wanted.most_hits(limit).max(1);
+        return Ok(answer_lines(app, permit, body, together, move |app, permit, lines| {
             search_lines(app, permit, lines, wanted.clone())
         }));
     }
@@ -311,19 +328,19 @@ fn answer_body(
         Media::Json => {
             let mut search = parse::<Search>(body)?;
             not_same = search.exclude_same.take();
-            search.split(params)?
+            search.split(params, app.limits.batch)?
         }
         media => (vec![query_of_text(body, media)?], false, params),
     };
-    check_batch(app, queries.len())?;
     let mut wanted = params.wanted(app)?;
     wanted.not_same = not_same.unwrap_or(wanted.not_same);
-    let asked = sign(app, queries).into_iter().enumerate();
-    let asked: Result<Vec<Asked>, Problem> = asked
-        .map(|(at, asked)| {
-            asked.map_err(|problem| if many { problem.in_queries(at) } else { problem })
-        })
-        .collect();
+    let asked = sign(app, queries)?.into_iter().enumerate();
+    let in_many = |at: usize, problem: Problem| match many {
+        true => problem.inside(&format!("queries[{at}]")),
+        false => problem,
+    };
+    let asked: Result<Vec<Asked>, Problem> =
+        asked.map(|(at, asked)| asked.map_err(|problem| in_many(at, problem))).collect();
     let asked = asked?;
     let limit = wanted.limit_of(app, asked.len())?;
     let found = Found::new(app, asked, &wanted, limit, started)?;
@@ -331,14 +348,6 @@ fn answer_body(
     match many {
         true => to_json(&AnswersToMany { answers, took_ms: found.took_ms }),
         false => to_json(&answers.pop()),
-    }
-}
-
-impl Problem {
-    fn in_queries(self, at: usize) -> Self {
-        let field = self.field.as_deref().unwrap_or_default();
-        let field = format!("queries[{at}].{field}");
-        self.about(field)
     }
 }
 
@@ -350,28 +359,25 @@ fn query_of_text(body: &[u8], media: Media) -> Result<Query, Problem> {
 }
 
 /// Queries with their signatures, or what is wrong with them.
-fn sign(app: &App, queries: Vec<Query>) -> Vec<Result<Asked, Problem>> {
+fn sign(app: &App, queries: Vec<Query>) -> Result<Vec<Result<Asked, Problem>>, Problem> {
     let ids: Vec<&str> = queries.iter().filter_map(Query::only_id).collect();
     let mut stored = match ids.is_empty() {
-        true => Ok(Vec::new().into_iter()),
-        false => app.collection.get(&ids, false).map(Vec::into_iter),
-    };
-    let mut by_id = |id: &str| match &mut stored {
-        Ok(stored) => {
-            let record = stored.next().flatten().ok_or_else(|| no_document(id))?;
-            Ok(Asked::of_record(record))
-        }
-        Err(_) => Ok(Asked::of_record(record(app, id, false)?)),
+        true => Vec::new(),
+        false => app.collection.get(&ids, false)?,
+    }
+    .into_iter();
+    let mut by_id = |id: &str| {
+        let record = stored.next().flatten().ok_or_else(|| no_document(id))?;
+        Ok(Asked::of_record(record))
     };
     let stored: Vec<Option<Result<Asked, Problem>>> =
         queries.iter().map(|query| query.only_id().map(&mut by_id)).collect();
-    // Signatures are sooner read than shared among threads.
-    let least = if queries.iter().any(|query| query.text.is_some()) { 1 } else { 1024 };
-    let both = queries.into_par_iter().zip(stored).with_min_len(least);
-    both.map_init(Scratch::default, |scratch, (query, stored)| {
+    let sign = |scratch: &mut Scratch, (query, stored): (Query, Option<_>)| {
         stored.unwrap_or_else(|| query.sign(app, scratch))
-    })
-    .collect()
+    };
+    let texts = queries.iter().filter(|query| query.text.is_some()).count();
+    let both: Vec<_> = queries.into_iter().zip(stored).collect();
+    Ok(map_all(both, texts, sign))
 }
 
 async fn search_lines(
@@ -391,29 +397,15 @@ async fn search_lines(
         let good = numbers.iter().enumerate().filter(|(at, _)| !bad.iter().any(|bad| bad.0 == *at));
         let good: Vec<(usize, u64)> = good.map(|(at, number)| (at, *number)).collect();
         let mut asked = Vec::new();
-        for ((at, line), signed) in good.into_iter().zip(sign(app, queries)) {
+        for ((at, line), signed) in good.into_iter().zip(sign(app, queries)?) {
             match signed {
                 Ok(signed) => asked.push(signed),
                 Err(problem) => bad.push((at, line, problem)),
             }
         }
         bad.sort_by_key(|bad| bad.0);
-        // A line is answered as if it were alone, whatever comes with it.
-        let limit = wanted.limit_of(app, 1)?;
-        let together = (app.limits.hits / wanted.most_hits(limit)).max(1);
-        let mut all = Vec::new();
-        while !asked.is_empty() {
-            let rest = asked.split_off(together.min(asked.len()));
-            all.push(Found::new(
-                app,
-                std::mem::replace(&mut asked, rest),
-                &wanted,
-                limit,
-                started,
-            )?);
-        }
-        let answers: Vec<Answer<'_>> = all.iter().flat_map(Found::answers).collect();
-        Ok(lines_of(&answers, &bad))
+        let found = Found::new(app, asked, &wanted, wanted.limit_of(app, 1)?, started)?;
+        Ok(lines_of(&found.answers(), &bad))
     })
     .await
 }
@@ -422,7 +414,7 @@ async fn search_lines(
 #[utoipa::path(
     get, path = "/v1/documents/{id}/lookalikes", operation_id = "show_lookalikes", tag = "search",
     params(("id" = String, Path, description = "Its id, percent-encoded"), SearchParams),
-    responses((status = 200, description = "What is near", body = Answer), Problems),
+    responses((status = 200, description = "What is near", body = Answer), Problems, Missing, TooMuch),
 )]
 pub(crate) async fn lookalikes(
     State(app): State<Arc<App>>,
@@ -436,7 +428,7 @@ pub(crate) async fn lookalikes(
     app.work(&permit, move |app| {
         let started = Instant::now();
         let wanted = params.wanted(app)?;
-        let asked = Asked::of_record(record(app, &id, false)?);
+        let asked = Asked::of_record(app.record(&id, false)?);
         let limit = wanted.limit_of(app, 1)?;
         let found = Found::new(app, vec![asked], &wanted, limit, started)?;
         to_json(&found.answers().pop())
@@ -483,6 +475,8 @@ impl<'a> Found<'a> {
             not_same: &wanted.not_same,
             by: wanted.by,
             limit,
+            until: Some(started + app.limits.time),
+            most_bytes: app.limits.answer_bytes as u64,
             ..Ask::new(wanted.question)
         };
         let hits = app.collection.search_in(&snapshot, Queries::from(&queries), &ask)?;
@@ -563,8 +557,11 @@ impl Wanted {
             )
         };
         match (self.question, self.limit) {
-            (Question::Nearest(k), _) if k > most => Err(too_many("nearest", k)),
+            (Question::Nearest(k), _) if k > most && k != USUAL_NEAREST => {
+                Err(too_many("nearest", k))
+            }
             (_, Some(limit)) if limit > most => Err(too_many("limit", limit)),
+            (Question::Nearest(k), None) => Ok(k.min(most)),
             (_, limit) => Ok(limit.unwrap_or(USUAL_HITS.min(most))),
         }
     }

@@ -13,14 +13,14 @@ use lookalike::collection::Seen;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::documents::{OneOrManyDocuments, lines_of, prepare_body, prepare_lines, sorted_out};
+use super::documents::{OneOrManyDocuments, prepare_body, prepare_lines};
 use crate::{
     app::{App, Permit},
     body::{Media, Params, read},
     error::Problem,
     json::{Json, milliseconds},
-    lines::{AnswerLine, Line, answer_lines},
-    openapi::Problems,
+    lines::{AnswerLine, Line, answer_lines, lines_of, sorted_out},
+    openapi::{BodyProblems, Problems},
     wire::{Document, Prepared},
 };
 
@@ -88,7 +88,7 @@ pub(crate) enum SeenOneOrMany {
     responses(
         (status = 200, description = "Whether they were seen", content(
             (inline(SeenOneOrMany) = "application/json"), (inline(AnswerLine<SeenDocument>) = "application/x-ndjson"))),
-        Problems,
+        Problems, BodyProblems,
     ),
 )]
 pub(crate) async fn seen(
@@ -102,7 +102,7 @@ pub(crate) async fn seen(
     let radius = params.radius.unwrap_or(app.radius);
     app.check_radius(radius)?;
     if Media::of(&headers, &[Media::Json, Media::Lines])? == Media::Lines {
-        return Ok(answer_lines(app, permit, body, move |app, permit, lines| {
+        return Ok(answer_lines(app, permit, body, usize::MAX, move |app, permit, lines| {
             seen_lines(app, permit, lines, radius)
         }));
     }
@@ -133,12 +133,13 @@ async fn decide(
     radius: u32,
 ) -> Result<Vec<SeenDocument>, Problem> {
     let entries = Prepared::take_entries(&mut prepared);
-    app.metrics.documents.inc_by(entries.len() as u64);
+    let count = entries.len() as u64;
     let mut seen = match entries.is_empty() {
         true => Vec::new(),
         false => app.in_time(app.writer()?.seen_or_add(entries, radius, permit)).await?,
     }
     .into_iter();
+    app.metrics.documents.inc_by(count);
     let decided = |prepared| match prepared {
         Prepared::Unsigned(id) => SeenDocument { unsigned: true, ..SeenDocument::new(id) },
         Prepared::Signed(entry) => match seen.next() {

@@ -48,6 +48,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// About how many bytes it has.
+    pub(super) fn bytes(&self) -> u64 {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let margins = self.margins.as_ref().map_or(0, Vec::len);
+        (self.id.len() + margins + length(&self.payload) + length(&self.text)) as u64
+    }
+
     /// The payload as a JSON value; null if there is none.
     pub fn payload_value(&self) -> Value {
         let parsed = self.payload.as_deref().map(serde_json::from_str);

@@ -1,17 +1,17 @@
 //! Searches in a collection: queries in, records out. What does not count is left out while candidates are looked at, so
 //! that those that count are all there.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use serde_json::Value;
 
 use super::{
     BySql, Filter, Record,
-    snapshot::{Found, How, Sieve, Snapshot},
+    snapshot::{Bounds, Found, How, Sieve, Snapshot},
     store::Store,
 };
 use crate::{
-    Result,
+    Error, Result,
     index::{Effort, Promise, Queries},
     search::Question,
 };
@@ -31,25 +31,38 @@ pub struct Ask<'a> {
     pub by: By,
     /// No more records than this for a query, the nearest ones; [`Hits::more`] tells whether there are others.
     pub limit: usize,
+    /// What is not answered by then is an error; it is looked at now and then.
+    pub until: Option<Instant>,
+    /// Records that have more bytes than this together are an error.
+    pub most_bytes: u64,
 }
 
 impl Ask<'_> {
     /// A question without conditions.
     pub fn new(question: Question) -> Self {
-        let by = By::default();
-        Ask { question, filter: None, asking: &[], not_same: &[], by, limit: usize::MAX }
+        Ask {
+            question,
+            filter: None,
+            asking: &[],
+            not_same: &[],
+            by: By::default(),
+            limit: usize::MAX,
+            until: None,
+            most_bytes: u64::MAX,
+        }
     }
 
     fn has_conditions(&self) -> bool {
         self.filter.is_some() || !self.asking.is_empty()
     }
 
-    /// How many records a query may have.
-    fn most(&self) -> usize {
-        match self.question {
+    /// How many records a query may have, and until when.
+    fn bounds(&self) -> Bounds {
+        let most = match self.question {
             Question::First(_) => 1,
             _ => self.limit,
-        }
+        };
+        Bounds { most, until: self.until }
     }
 }
 
@@ -115,9 +128,9 @@ pub(super) fn ask(
     let sieve = ask.has_conditions().then_some(&mut conditions as &mut dyn Sieve);
     let (found, promise) = match ask.question {
         Question::Within(radius) | Question::First(radius) => {
-            snapshot.within(queries, radius, how, ask.most(), sieve)?
+            snapshot.within(queries, radius, how, ask.bounds(), sieve)?
         }
-        Question::Nearest(k) => snapshot.nearest(queries, k, how, sieve)?,
+        Question::Nearest(k) => snapshot.nearest(queries, k, how, ask.bounds(), sieve)?,
     };
     hits_of(store, found, ask, promise)
 }
@@ -129,17 +142,27 @@ fn hits_of(
     ask: &Ask<'_>,
     promise: Promise,
 ) -> Result<Hits> {
-    let most = ask.most();
+    let most = ask.bounds().most;
     let is_limited = !matches!(ask.question, Question::First(_));
     let more = found.iter().map(|found| is_limited && found.len() > most).collect();
     found.iter_mut().for_each(|found| found.truncate(most));
-    Ok(Hits { of: records_of(store, &found)?, more, promise })
+    Ok(Hits { of: records_of(store, &found, ask)?, more, promise })
 }
 
 /// The records of what was found. One that was removed and purged in the meantime is left out.
-fn records_of(store: &mut dyn Store, found: &[Vec<Found>]) -> Result<Vec<Vec<Hit>>> {
+fn records_of(store: &mut dyn Store, found: &[Vec<Found>], ask: &Ask<'_>) -> Result<Vec<Vec<Hit>>> {
     let positions: Vec<u64> = found.iter().flatten().map(|found| found.position).collect();
-    let mut records = store.records(&positions, false)?.into_iter();
+    let (mut records, mut bytes) = (Vec::with_capacity(positions.len()), 0);
+    for some in positions.chunks(READ_FOR_HITS) {
+        ask.bounds().check_time()?;
+        let some = store.records(some, false)?;
+        bytes += some.iter().flatten().map(Record::bytes).sum::<u64>();
+        if bytes > ask.most_bytes {
+            return Err(Error::TooManyBytes { most: ask.most_bytes });
+        }
+        records.extend(some);
+    }
+    let mut records = records.into_iter();
     let mut hits = |found: &Vec<Found>| {
         let hits = found.iter().zip(records.by_ref());
         hits.filter_map(|(found, record)| Some(Hit { distance: found.distance, record: record? }))
@@ -151,17 +174,18 @@ fn records_of(store: &mut dyn Store, found: &[Vec<Found>]) -> Result<Vec<Vec<Hit
 /// Asks the database itself.
 fn by_sql(store: &mut dyn Store, queries: Queries<'_>, ask: &Ask<'_>) -> Result<Hits> {
     let (Question::Within(radius) | Question::First(radius)) = ask.question else {
-        return Err(crate::Error::Setting {
+        return Err(Error::Setting {
             name: "the index",
             problem: "of the database finds what is within a radius, not the nearest".to_owned(),
         });
     };
     let how = match ask.by {
         By::SqlEveryRecord => BySql::EveryRecord,
-        _ => BySql::Slices(store.slices()?.ok_or(crate::Error::NoSlices)?),
+        _ => BySql::Slices(store.slices()?.ok_or(Error::NoSlices)?),
     };
     let mut all = Vec::new();
     for query in 0..queries.len() {
+        ask.bounds().check_time()?;
         let signature = queries.signatures().get(query);
         let found = store.within(&signature, radius, how)?.into_iter();
         all.push(
@@ -195,7 +219,10 @@ impl Known {
     fn new(ask: &Ask<'_>, record: Record) -> Self {
         let payload = record.payload_value();
         let passes = ask.filter.is_none_or(|filter| filter.matches(&record.id, &payload));
-        Known { passes, id: record.id, payload }
+        // There may be very many, and few questions want to know more.
+        let id = if ask.asking.is_empty() { String::new() } else { record.id };
+        let payload = if ask.not_same.is_empty() { Value::Null } else { payload };
+        Known { passes, id, payload }
     }
 }
 
@@ -203,13 +230,16 @@ impl Conditions<'_> {
     fn know(&mut self, found: &[Found]) -> Result<()> {
         let new = found.iter().map(|found| found.position);
         let new: Vec<u64> = new.filter(|position| !self.known.contains_key(position)).collect();
-        let records = self.store.records(&new, false)?;
-        for (position, record) in new.into_iter().zip(records) {
-            let known = match record {
-                Some(record) => Known::new(self.ask, record),
-                None => Known { passes: false, id: String::new(), payload: Value::Null },
-            };
-            self.known.insert(position, known);
+        for some in new.chunks(READ_TOGETHER) {
+            self.ask.bounds().check_time()?;
+            let records = self.store.records(some, false)?;
+            for (&position, record) in some.iter().zip(records) {
+                let known = match record {
+                    Some(record) => Known::new(self.ask, record),
+                    None => Known { passes: false, id: String::new(), payload: Value::Null },
+                };
+                self.known.insert(position, known);
+            }
         }
         Ok(())
     }
@@ -246,6 +276,7 @@ impl Sieve for Conditions<'_> {
         let mut all = Vec::new();
         let positions: Vec<u64> = snapshot.positions().collect();
         for some in positions.chunks(READ_TOGETHER) {
+            self.ask.bounds().check_time()?;
             for record in self.store.records(some, false)?.into_iter().flatten() {
                 let position = record.position;
                 if Conditions::counts(self.ask, query, &Known::new(self.ask, record)) {
@@ -258,4 +289,6 @@ impl Sieve for Conditions<'_> {
 }
 
 /// Records that are read at a time where all are looked at.
-const READ_TOGETHER: usize = 4096;
+const READ_TOGETHER: usize = 1024;
+/// Records that are read at a time to be handed out: there may be more bytes of them than are allowed.
+const READ_FOR_HITS: usize = 256;

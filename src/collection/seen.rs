@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     Change, Collection, Entry, IfExists,
-    snapshot::{Found, How, Snapshot},
+    snapshot::{Bounds, Found, How, Snapshot},
 };
 use crate::{
     Result, Signatures,
@@ -159,7 +159,7 @@ impl Batch {
                 let query = Signatures::from(self.queries.get(self.near.len()));
                 let how = How::Index(None);
                 let (found, _) =
-                    snapshot.within((&query).into(), self.radius, how, usize::MAX, None)?;
+                    snapshot.within((&query).into(), self.radius, how, Bounds::NONE, None)?;
                 found[0].iter().copied().find(|found| is_there(found.position))
             }
             record => record,

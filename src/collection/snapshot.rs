@@ -1,6 +1,6 @@
 //! Snapshots: a collection as it was at one moment. They never change, whatever is written meanwhile.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Instant};
 
 use super::{
     By,
@@ -9,7 +9,7 @@ use super::{
     store::About,
 };
 use crate::{
-    Result, Signatures,
+    Error, Result, Signatures,
     index::{Answers, Effort, Index, Neighbor, Promise, Queries, Scan},
     plan::Sample,
 };
@@ -42,6 +42,43 @@ pub(super) trait Sieve {
     fn all(&mut self, snapshot: &Snapshot, query: usize) -> Result<Vec<u64>>;
 }
 
+/// How far an answer may go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// No more records than this for a query, and one more to tell that there are others.
+    pub(super) most: usize,
+    /// Until when.
+    pub(super) until: Option<Instant>,
+}
+
+impl Bounds {
+    /// As far as there is anything.
+    pub(super) const NONE: Bounds = Bounds { most: usize::MAX, until: None };
+
+    pub(super) fn check_time(self) -> Result<()> {
+        match self.until.is_some_and(|until| Instant::now() > until) {
+            true => Err(Error::OutOfTime),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A sieve for the queries behind some others.
+struct Behind<'a> {
+    before: usize,
+    sieve: &'a mut dyn Sieve,
+}
+
+impl Sieve for Behind<'_> {
+    fn sieve(&mut self, query: usize, found: &mut Vec<Found>) -> Result<()> {
+        self.sieve.sieve(self.before + query, found)
+    }
+
+    fn all(&mut self, snapshot: &Snapshot, query: usize) -> Result<Vec<u64>> {
+        self.sieve.all(snapshot, self.before + query)
+    }
+}
+
 /// A part with new rows, and the one that it takes the place of.
 pub(super) struct Grown {
     part: Part,
@@ -56,6 +93,8 @@ const WIDER: usize = 8;
 const FEW: usize = 16;
 /// Signatures that the planner looks at.
 const SAMPLED: usize = 1 << 15;
+/// Queries between which it is looked whether there is time left.
+const TIMED: usize = 1 << 10;
 /// So many hits a query are many.
 const MANY: usize = 1 << 12;
 /// From so many on, what counts is found out for all records at once.
@@ -158,13 +197,15 @@ impl Snapshot {
         queries: Queries<'_>,
         radius: u32,
         how: How,
-        most: usize,
+        bounds: Bounds,
         mut sieve: Option<&mut dyn Sieve>,
     ) -> Result<(Vec<Vec<Found>>, Promise)> {
         let (mut all, mut promise) = (Vec::with_capacity(queries.len()), Promise::Exact);
         // What is to be cut is cut group by group: all of them at once may be more than there is memory for.
+        let Bounds { most, .. } = bounds;
         let mut group = if most == usize::MAX { queries.len() } else { FEW };
         while all.len() < queries.len() {
+            bounds.check_time()?;
             let which: Vec<usize> = (all.len()..queries.len().min(all.len() + group)).collect();
             let some = Chosen::of(queries, &which)?;
             let (found, worth) =
@@ -173,7 +214,7 @@ impl Snapshot {
                 })?;
             promise = worse(promise, worth);
             let total: usize = found.iter().map(Vec::len).sum();
-            group = if total > which.len() * MANY { 1 } else { group * 4 };
+            group = if total > which.len() * MANY { 1 } else { (group * 4).min(TIMED) };
             for (query, mut found) in which.into_iter().zip(found) {
                 if let Some(sieve) = &mut sieve {
                     sieve.sieve(query, &mut found)?;
@@ -194,6 +235,32 @@ impl Snapshot {
         queries: Queries<'_>,
         k: usize,
         how: How,
+        bounds: Bounds,
+        mut sieve: Option<&mut dyn Sieve>,
+    ) -> Result<(Vec<Vec<Found>>, Promise)> {
+        if bounds.until.is_none() || queries.len() <= TIMED {
+            return self.nearest_of(queries, k, how, bounds, sieve);
+        }
+        let (mut all, mut promise) = (Vec::with_capacity(queries.len()), Promise::Exact);
+        while all.len() < queries.len() {
+            let before = all.len();
+            let which: Vec<usize> = (before..queries.len().min(before + TIMED)).collect();
+            let some = Chosen::of(queries, &which)?;
+            let mut sieve = sieve.as_deref_mut().map(|sieve| Behind { before, sieve });
+            let sieve = sieve.as_mut().map(|sieve| sieve as &mut dyn Sieve);
+            let (found, worth) = self.nearest_of(some.queries(), k, how, bounds, sieve)?;
+            promise = worse(promise, worth);
+            all.extend(found);
+        }
+        Ok((all, promise))
+    }
+
+    fn nearest_of(
+        &self,
+        queries: Queries<'_>,
+        k: usize,
+        how: How,
+        bounds: Bounds,
         mut sieve: Option<&mut dyn Sieve>,
     ) -> Result<(Vec<Vec<Found>>, Promise)> {
         let mut answers = vec![Vec::new(); queries.len()];
@@ -203,6 +270,7 @@ impl Snapshot {
         let asked = if sure { k } else { k.saturating_mul(2).saturating_add(16) };
         let (mut asked, mut promise) = (asked, Promise::Exact);
         while !open.is_empty() && k > 0 {
+            bounds.check_time()?;
             if asked > TOO_MANY
                 && let Some(sieve) = &mut sieve
             {
@@ -255,7 +323,7 @@ impl Snapshot {
         for which in which.chunks(FEW) {
             let some = Chosen::of(queries, which)?;
             let (found, _) =
-                self.within(some.queries(), radius, How::Index(None), usize::MAX, None)?;
+                self.within(some.queries(), radius, How::Index(None), Bounds::NONE, None)?;
             for (&query, found) in which.iter().zip(found) {
                 nearest[query] = found.first().copied();
             }

@@ -219,12 +219,11 @@ impl Searched for Records<'_> {
 
     fn ask(&mut self, queries: &Queries) -> anyhow::Result<Promise> {
         let ask = Ask {
-            question: self.question,
             filter: self.conditions.filter.as_ref(),
             asking: &self.asking(queries),
             not_same: &self.conditions.exclude_same,
             by: self.by,
-            limit: usize::MAX,
+            ..Ask::new(self.question)
         };
         let found = self.collection.search_in(&self.snapshot, queries.as_asked()?, &ask);
         self.found = found.map_err(|error| self.way_out(error))?;
