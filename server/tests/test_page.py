@@ -366,7 +366,10 @@ def test_the_collection_is_described(visit, news):
 
 def test_the_keyboard_is_enough(visit, news):
     tab = visit(news)
+    # What is not shown yet cannot be focused, and nobody is told.
+    expect(tab.locator("#query-text")).to_be_visible()
     tab.locator("#query-text").focus()
+    expect(tab.locator("#query-text")).to_be_focused()
     tab.keyboard.insert_text(CHANGED)
     tab.keyboard.press("Control+Enter")
     expect(tab.locator(".hit").nth(1)).to_be_visible()
