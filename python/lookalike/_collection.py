@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from types import TracebackType
@@ -168,7 +168,7 @@ class Collection:
         """Adds signatures that are there already, all of them or none."""
         native = native_signatures(signatures, self.bits)
         names = strings_of(list(ids))
-        packed = [None] * len(names) if payloads is None else [_json(payload) for payload in payloads]
+        packed = [_json(payload) for payload in ([None] * len(names) if payloads is None else payloads)]
         if not len(names) == len(packed) == len(native):
             raise LookalikeError(f"{len(names)} ids and {len(packed)} payloads for {len(native)} signatures")
         done = Added()
@@ -201,9 +201,9 @@ class Collection:
     def get(self, ids: str) -> Record | None: ...
 
     @overload
-    def get(self, ids: Sequence[str]) -> list[Record | None]: ...
+    def get(self, ids: list[str] | tuple[str, ...]) -> list[Record | None]: ...
 
-    def get(self, ids: str | Sequence[str]) -> Record | None | list[Record | None]:
+    def get(self, ids: str | list[str] | tuple[str, ...]) -> Record | None | list[Record | None]:
         """The record of an id, or those of several; None for what is not there."""
         names = [ids] if isinstance(ids, str) else strings_of(ids)
         records = [None if fields is None else _record(fields) for fields in self._native.get(names)]

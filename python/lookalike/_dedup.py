@@ -178,7 +178,7 @@ def dedup(
     >>> result.kept_ids
     ['a', 'c']
     >>> [(gone.id, gone.keeper, round(gone.similarity, 2)) for gone in result.removed]
-    [('b', 'a', 0.91)]
+    [('b', 'a', 0.9)]
 
     `documents` are texts, as `sign` takes them; or dicts, or a mapping of ids to texts, or a table of pyarrow, polars, pandas or
     datasets, with fields or columns named by `text` and `id`. Without ids, documents go by their row.

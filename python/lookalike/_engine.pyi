@@ -7,6 +7,18 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Collection",
+    "compare",
+    "Sketches",
+    "Index",
+    "join",
+    "Recipe",
+    "sign",
+    "Signatures",
+    "__version__",
+]
+
 __version__: str
 
 _Path = str | os.PathLike[str]

@@ -46,7 +46,7 @@ def _is_table(documents: Any) -> bool:
 
 def _names(table: Any) -> list[str]:
     names = table.column_names if hasattr(table, "column_names") else table.columns
-    return [str(name) for name in (names or [])]
+    return [] if names is None else [str(name) for name in names]
 
 
 def column_of(table: Any, name: str) -> Any:

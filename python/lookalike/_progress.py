@@ -27,8 +27,14 @@ def telling(progress: Progress, what: str) -> Iterator[Tell | None]:
         finally:
             bar.close()
     else:
-        tell: Callable[..., object] = progress  # type: ignore[assignment]
-        yield lambda done, total: (tell(done, total or None), None)[1]
+        yield _calling(progress)
+
+
+def _calling(progress: Any) -> Tell:
+    def tell(done: int, total: int) -> None:
+        progress(done, total or None)
+
+    return tell
 
 
 def _show(bar: Any, done: int, total: int) -> None:
@@ -40,7 +46,7 @@ def _show(bar: Any, done: int, total: int) -> None:
 
 def _tqdm() -> type | None:
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         return None
     found: type = tqdm

@@ -68,7 +68,7 @@ class Signatures:
     def array(self) -> NDArray[np.uint8]:
         """`uint8 (n, bits/8)`, to be read. Rows without a signature are zero. It is what was given or signed; only those of
         a file are converted, once."""
-        view = self._native.array.view()
+        view: NDArray[np.uint8] = self._native.array.view()
         view.flags.writeable = False
         return view
 
