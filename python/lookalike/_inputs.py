@@ -21,8 +21,9 @@ def texts_of(texts: Any) -> Any:
         return texts.tolist()
     if _is_of(texts, "pandas") and hasattr(texts, "array"):
         return _texts_of_series(texts)
-    if _is_of(texts, "datasets") and hasattr(texts, "column_name") and _is_table(getattr(texts, "source", None)):
-        return column_of(texts.source, texts.column_name)
+    if _is_of(texts, "datasets") and hasattr(texts, "column_name") and hasattr(texts, "__len__"):
+        source = getattr(texts, "source", None)
+        return column_of(source, texts.column_name) if _is_table(source) else texts
     return texts
 
 
@@ -54,8 +55,6 @@ def column_of(table: Any, name: str) -> Any:
     if name not in _names(table):
         raise LookalikeError(f"there is no column `{name}`; there are {', '.join(_names(table))}")
     if _is_of(table, "datasets"):
-        if not hasattr(table, "with_format") or not hasattr(table, "__getitem__"):
-            return (row[name] for row in table)
         return table.select_columns([name]).with_format("arrow")[:][name]
     return table[name]
 
@@ -146,7 +145,7 @@ def _take(reader: Iterator[Any], count: int) -> list[Any]:
 
 def _is_stream(documents: Any) -> bool:
     """Whether a dataset is read row by row."""
-    return _is_of(documents, "datasets") and not hasattr(documents, "__getitem__")
+    return _is_of(documents, "datasets") and not hasattr(documents, "__len__")
 
 
 def value_at(document: Mapping[str, Any], path: str) -> Any:

@@ -1,6 +1,6 @@
 //! All pairs within a radius.
 
-use lookalike::join::{JoinSettings, Pair, cross_join, self_join};
+use lookalike::join::{JoinSettings, Pair, join as engine_join};
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 
@@ -27,16 +27,14 @@ pub(crate) fn join<'py>(
     let first = signatures.packed(py)?.clone();
     let second = other.map(|other| other.packed(py).cloned()).transpose()?;
     let settings = JoinSettings { radius, recall, most_pairs, memory };
-    let (pairs, recall) = watched(py, None, move |_| {
+    let (pairs, recall) = watched(py, None, move |watch| {
         let mut pairs: Vec<Pair> = Vec::new();
         let each = |some: &[Pair]| {
             pairs.extend_from_slice(some);
             Ok(())
         };
-        let joined = match &second {
-            None => self_join(&first.rows, &settings, each),
-            Some(second) => cross_join(&first.rows, &second.rows, &settings, each),
-        }?;
+        let other = second.as_ref().map(|second| &*second.rows);
+        let joined = engine_join(&first.rows, other, &settings, watch.stop(), each)?;
         let second = second.as_ref().unwrap_or(&first);
         for pair in &mut pairs {
             (pair.a, pair.b) = (first.number(pair.a), second.number(pair.b));

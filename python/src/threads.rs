@@ -67,6 +67,11 @@ pub(crate) struct Watch {
 struct Stopped;
 
 impl Watch {
+    /// What is set when nobody waits any more.
+    pub(crate) fn stop(&self) -> &AtomicBool {
+        &self.stopped
+    }
+
     /// Notes that so many of so many are done. Does not return if nobody waits for the rest.
     pub(crate) fn note(&self, done: usize, all: usize) {
         self.done.store(done, Relaxed);

@@ -133,10 +133,15 @@ def datasets_chosen():
     return dataset.select(range(len(TEXTS) - 1, -1, -1))["text"]
 
 
+def datasets_streamed():
+    dataset = pytest.importorskip("datasets").Dataset.from_dict({"text": TEXTS})
+    return dataset.to_iterable_dataset()["text"]
+
+
 KINDS = [
     lists, generators, objects, numpy_strings, pyarrow_array, pyarrow_large, pyarrow_view, pyarrow_slice, pyarrow_chunks,
     pyarrow_dictionary, polars_series, polars_categories, pandas_objects, pandas_strings, pandas_arrow, datasets_column,
-    datasets_chosen,
+    datasets_chosen, datasets_streamed,
 ]  # fmt: skip
 
 
