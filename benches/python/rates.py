@@ -20,7 +20,9 @@ import lookalike
 ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 7
 MEGABYTES = 48
-ROWS, QUERIES = 1_000_000, 2000
+ROWS = 1_000_000
+# FAISS scans: so many queries are enough to know its rate.
+FAISS_QUERIES = 1000
 
 
 def texts_of(path):
@@ -34,11 +36,11 @@ def texts_of(path):
         size += len(made[-1])
 
 
-def rows_of(bits):
+def rows_of(bits, count):
     """Rows at random, and queries near some of them."""
     random = np.random.default_rng(bits)
     rows = random.integers(0, 256, (ROWS, bits // 8), dtype=np.uint8)
-    queries = rows[random.integers(0, ROWS, QUERIES)]
+    queries = rows[random.integers(0, ROWS, count)]
     return rows, queries ^ np.packbits(random.random(queries.shape + (8,)) < 2 / bits, axis=2)[..., 0]
 
 
@@ -75,12 +77,16 @@ def timed(call):
 
 
 def in_turn(calls):
-    """The median seconds of each call; all have to find the same."""
+    """The median seconds of each call; all have to find the same.
+
+    Each is called once before it counts, and the order turns round by round: whoever comes after another finds the caches and
+    the cores as that one left them.
+    """
     times = {name: [] for name in calls}
-    found = {}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            seconds, found[name] = call()
+    found = {name: call()[1] for name, call in calls.items()}
+    for turn in range(ROUNDS + ROUNDS % 2):
+        for name in list(calls)[:: 1 if turn % 2 else -1]:
+            seconds, found[name] = calls[name]()
             times[name].append(seconds)
     assert len(set(found.values())) == 1, found
     return {name: float(np.median(of)) for name, of in times.items()}
@@ -92,8 +98,9 @@ def main():
     folder = Path(tempfile.mkdtemp())
     (folder / "texts.json").write_text(json.dumps(texts))
     signed = False
-    for bits, radius, kind in [(64, 3, "multi-2x4"), (256, 12, "scan")]:
-        rows, queries = rows_of(bits)
+    # As many queries as take a good part of a second.
+    for bits, radius, kind, count in [(64, 3, "multi-2x4", 400_000), (256, 12, "scan", 4000)]:
+        rows, queries = rows_of(bits, count)
         np.save(folder / "rows.npy", rows)
         np.save(folder / "queries.npy", queries)
         native = Native(folder / "texts.json", folder / "rows.npy", folder / "queries.npy", kind)
@@ -116,20 +123,30 @@ def search(native, rows, queries, bits, radius, kind):
         "native": lambda: native.ask(f"within {radius}"),
         "python": lambda: timed(lambda: len(index.range_search(queries, radius)[2])),
     }
+    told = in_turn(calls)
+    title = f"range_search, {bits} bits, radius {radius}, {ROWS} rows"
+    for name, seconds in told.items():
+        print(f"{title}: {name:7} {len(queries) / seconds:9.0f} queries/s ({kind})")
+    print(f"  python / native: {told['native'] / told['python']:.2f}")
+    beside_faiss(title, index, rows, queries[:FAISS_QUERIES], radius)
+
+
+def beside_faiss(title, index, rows, queries, radius):
+    """After the others: its threads go on waiting for work when a call is over, on the cores of whoever comes next."""
     try:
         import faiss
     except ImportError:
-        print("faiss is not installed")
-    else:
-        theirs = faiss.IndexBinaryFlat(bits)
-        theirs.add(rows)
-        calls["faiss"] = lambda: timed(lambda: len(theirs.range_search(queries, radius + 1)[2]))
-    told = in_turn(calls)
+        print("faiss is not installed\n")
+        return
+    theirs = faiss.IndexBinaryFlat(rows.shape[1] * 8)
+    theirs.add(rows)
+    told = in_turn({
+        "python": lambda: timed(lambda: len(index.range_search(queries, radius)[2])),
+        "faiss": lambda: timed(lambda: len(theirs.range_search(queries, radius + 1)[2])),
+    })  # fmt: skip
     for name, seconds in told.items():
-        what = "IndexBinaryFlat" if name == "faiss" else kind
-        print(f"range_search, {bits} bits, radius {radius}, {ROWS} rows, {QUERIES} queries: "
-              f"{name:7} {QUERIES / seconds:9.0f} queries/s ({what})")  # fmt: skip
-    print(f"  python / native: {told['native'] / told['python']:.2f}\n")
+        print(f"{title}, {len(queries)} queries at a time: {name:7} {len(queries) / seconds:9.0f} queries/s")
+    print()
 
 
 main()
