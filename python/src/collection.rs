@@ -39,6 +39,8 @@ pub(crate) struct Collection {
 const UNSIGNED: &str = "unsigned";
 
 type Fields<'py> = (String, Bound<'py, PyBytes>, Option<String>, Option<String>, i64);
+/// What became of a document, and its lookalike.
+type SeenFields = (&'static str, Option<(String, u32)>);
 type HitFields = (String, u32, Option<String>);
 
 /// Entries of the documents that have a signature, and which those are.
@@ -128,7 +130,7 @@ impl Collection {
         texts: Vec<Option<PyBackedStr>>,
         payloads: Vec<Option<String>>,
         radius: u32,
-    ) -> PyResult<Vec<(&'static str, Option<(String, u32)>)>> {
+    ) -> PyResult<Vec<SeenFields>> {
         self.with(py, |engine| {
             let entries = self.entries(engine, ids, &texts, payloads)?;
             let seen = engine.seen_or_add(&entries.entries, radius).or_raise()?;

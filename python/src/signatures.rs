@@ -125,8 +125,8 @@ impl Signatures {
         }
     }
 
-    /// The signatures of an array, or of what has been signed.
-    pub(crate) fn of_width<'a>(&'a self, bits: u32) -> PyResult<&'a Self> {
+    /// Refuses another width.
+    pub(crate) fn of_width(&self, bits: u32) -> PyResult<&Self> {
         match self.bits == bits {
             true => Ok(self),
             false => Err(wrong(format!(
