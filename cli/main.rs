@@ -7,7 +7,6 @@ mod bench;
 mod calibrate;
 mod collection;
 mod commands;
-mod costs;
 mod dedup;
 mod failure;
 mod index;

@@ -7,7 +7,7 @@ use lookalike::{
     table::Stored,
 };
 
-use crate::{commands::Global, costs::costs, size};
+use crate::{commands::Global, output::say, size};
 
 /// Makes plans for one file of signatures.
 pub(crate) struct Planner {
@@ -45,6 +45,11 @@ impl Planner {
     fn price_of_tables(&self, task: &Task, method: Method, build: Build) -> Option<Plan> {
         plan::price(&self.costs, &self.sample, task, method, build)
     }
+}
+
+/// The costs of this machine. Who waits for them is told.
+pub(crate) fn costs(global: &Global) -> anyhow::Result<Costs> {
+    Ok(Costs::of_this_machine(|| say(global, || "measuring this machine, once".to_owned()))?)
 }
 
 /// A plan in a line.

@@ -120,6 +120,10 @@ pub enum Error {
         most: u64,
     },
 
+    /// Work that was stopped by whoever had begun it.
+    #[error("it was stopped")]
+    Stopped,
+
     /// A join that does not get along with so little memory.
     #[error("the join needs {needed} bytes at a time, but may only use {given}")]
     JoinMemory {

@@ -12,7 +12,8 @@ use lookalike::{
     Recipe, Signer,
     cluster::Linkage,
     dedup::{
-        AlikePair, Decision, Dedup as Engine, Deduplicated, Dial, Limits, sketches::SketchFile,
+        AlikePair, Decision, Dedup as Engine, Deduplicated, Dial, Keep, Limits,
+        sketches::SketchFile,
     },
     recipe::SketchSettings,
     verify::Verify,
@@ -29,7 +30,6 @@ use crate::{
         groups::Groups,
         html,
         ids::check_ids,
-        keep::Keep,
         listing::PairFile,
         parts::{merge_parts, part_name, parts_in},
         report::{Findings, Report, Stage, peak_memory},

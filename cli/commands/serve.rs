@@ -10,13 +10,13 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use lookalike::plan::Costs;
 use lookalike_server::{Limits, Options, Refused, Tokens, serve};
 use tracing::level_filters::LevelFilter;
 
 use super::{Global, Outcome};
 use crate::{
     collection,
-    costs::costs_of_this_machine,
     failure::hinted,
     output::{counted, say},
     size,
@@ -165,7 +165,7 @@ impl Serve {
             limits: self.limits.limits(),
             radius: self.radius,
             read_only: self.read_only,
-            costs: costs_of_this_machine,
+            costs: || Costs::of_this_machine(|| tracing::info!("measuring this machine, once")),
         })
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod examples;
 pub(crate) mod groups;
 pub(crate) mod html;
 pub(crate) mod ids;
-pub(crate) mod keep;
 pub(crate) mod listing;
 pub(crate) mod parts;
 pub(crate) mod report;

@@ -4,12 +4,15 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use lookalike::{
     Signer,
-    dedup::sketches::{Facts, SketchWriter, Sketches},
+    dedup::{
+        Keep,
+        sketches::{Facts, SketchWriter, Sketches},
+        text_of,
+    },
     recipe::{Scratch, SketchSettings},
 };
 use serde::{Deserialize, Serialize};
 
-use super::keep::{Keep, text_of};
 use crate::{
     commands::{Global, Outcome},
     input::{BadRecord, Chunk, OnError, Sources, value_at},
@@ -124,14 +127,15 @@ impl SignStage<'_> {
             };
             let source = value_at(&document.payload, self.source_field).map(text_of);
             let source = source.unwrap_or_else(|| file.to_string());
+            let value = self.keep.field().and_then(|field| value_at(&document.payload, field));
             let facts = Facts {
                 set_hash: 0,
-                preference: self.keep.preference(&document),
+                preference: self.keep.preference(document.text.len(), value),
                 text_bytes: document.text.len() as u64,
                 source: self::number_of(source, &mut number_of),
                 signed: 0,
             };
-            signed.without_field += u64::from(!self.keep.applies(&document));
+            signed.without_field += u64::from(!self.keep.applies(facts.preference));
             signed.text_bytes += facts.text_bytes;
             let text = Signer::text_of(&document, self.signer.recipe().html);
             let sketch = self.signer.sketch(&text, self.sketch, &mut scratch);

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{keep::Keep, report::Report};
+use lookalike::dedup::Keep;
+
+use super::report::Report;
 use crate::{output::counted, size};
 
 /// From so many documents with near-duplicates on, the share that was found says something.

@@ -12,6 +12,7 @@ mod check;
 mod decided;
 mod dial;
 mod entries;
+mod keep;
 mod pairs;
 mod reduced;
 pub mod sketches;
@@ -22,6 +23,7 @@ use rayon::prelude::*;
 
 pub use check::Checked;
 pub use dial::Dial;
+pub use keep::{Keep, text_of};
 
 use crate::{
     Error, Result,

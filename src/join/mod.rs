@@ -130,7 +130,7 @@ pub fn self_join(
     settings: &JoinSettings,
     each: impl FnMut(&[Pair]) -> Result<()>,
 ) -> Result<Joined> {
-    Join::new(rows, None, settings, Limits::default())?.run(each)
+    join(rows, None, settings, &AtomicBool::new(false), each)
 }
 
 /// All pairs of a row of `new` and a row of `old` within a radius, handed to `each` some at a time, in order.
@@ -140,7 +140,18 @@ pub fn cross_join(
     settings: &JoinSettings,
     each: impl FnMut(&[Pair]) -> Result<()>,
 ) -> Result<Joined> {
-    Join::new(new, Some(old), settings, Limits::default())?.run(each)
+    join(new, Some(old), settings, &AtomicBool::new(false), each)
+}
+
+/// The same, of a matrix with itself or with another, until `stop` is set: it then ends soon, with [`Error::Stopped`].
+pub fn join(
+    rows: &Signatures,
+    other: Option<&Signatures>,
+    settings: &JoinSettings,
+    stop: &AtomicBool,
+    each: impl FnMut(&[Pair]) -> Result<()>,
+) -> Result<Joined> {
+    Join::new(rows, other, settings, Limits::default())?.run(stop, each)
 }
 
 /// What a join would do: of a matrix with itself, or with another.
@@ -190,7 +201,7 @@ impl<'a> Join<'a> {
         Ok(Estimate { pairs, compared, recall, sorts: plan.masks.len() })
     }
 
-    fn run(mut self, each: impl FnMut(&[Pair]) -> Result<()>) -> Result<Joined> {
+    fn run(mut self, stop: &AtomicBool, each: impl FnMut(&[Pair]) -> Result<()>) -> Result<Joined> {
         self.check_expected()?;
         self.check_memory()?;
         let mut room = Room::default();
@@ -203,7 +214,7 @@ impl<'a> Join<'a> {
         }
         let plan = self.plan();
         let context = Context {
-            output: Output::new(&self.rows, most, self.settings.memory / 4),
+            output: Output::new(&self.rows, most, self.settings.memory / 4, stop),
             kernel: hamming::kernel()?,
             bits: self.rows.bits(),
             radius: self.settings.radius,
@@ -326,7 +337,7 @@ impl<'a> Join<'a> {
             return self.scan(context, room);
         }
         let (mut first, mut most) = (0, 0);
-        while first < masks.len() {
+        while first < masks.len() && !context.output.is_stopped() {
             let (run, parts) = self.run_of_masks(&masks[first..]);
             let run = first..first + run;
             first = run.end;

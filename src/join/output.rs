@@ -22,6 +22,8 @@ pub(super) struct Output<'a> {
     most: u64,
     pairs: AtomicU64,
     stopped: AtomicBool,
+    /// Set by whoever does not want the pairs any more.
+    stop: &'a AtomicBool,
     sorter: Mutex<Sorter>,
 }
 
@@ -55,15 +57,15 @@ const DISTANCE_BITS: u32 = 13;
 const ROW_BITS: u32 = 32;
 
 impl<'a> Output<'a> {
-    pub(super) fn new(rows: &'a Rows<'a>, most: u64, memory: u64) -> Self {
+    pub(super) fn new(rows: &'a Rows<'a>, most: u64, memory: u64, stop: &'a AtomicBool) -> Self {
         let sorter = Sorter::new(rows.len(), memory);
         let (pairs, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
-        Output { rows, most, pairs, stopped, sorter: Mutex::new(sorter) }
+        Output { rows, most, pairs, stopped, stop, sorter: Mutex::new(sorter) }
     }
 
     /// Whether nothing more is wanted: there are too many pairs, or the disk is full.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed)
     }
 
     /// These two will be expanded.
@@ -164,6 +166,9 @@ impl<'a> Output<'a> {
         let pairs = self.pairs.into_inner();
         if pairs > self.most {
             return Err(Error::TooManyPairs { pairs, most: self.most });
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
         }
         if sorter.runs.is_empty() {
             sorter.sorted(|part| part.chunks(BATCH).try_for_each(&mut each))?;

@@ -94,7 +94,8 @@ fn join(
         pairs.extend_from_slice(some);
         Ok(())
     };
-    let joined = Join::new(new, old, settings, limits).unwrap().run(each).unwrap();
+    let joined =
+        Join::new(new, old, settings, limits).unwrap().run(&AtomicBool::new(false), each).unwrap();
     assert_eq!(joined.pairs, pairs.len() as u64);
     (pairs, joined)
 }
@@ -213,6 +214,17 @@ fn a_bucket_with_a_tenth_of_the_rows_is_sorted_again() {
     let expected = 2e4 * 2e4 / 2.0 * 5489.0 / 2_f64.powi(32);
     assert!((pairs.len() as f64 / expected - 1.0).abs() < 0.3, "{} of {expected}", pairs.len());
     assert!(joined.compared < 60_000_000, "{} compared", joined.compared);
+}
+
+#[test]
+fn a_join_that_is_stopped_hands_nothing_out() {
+    let rows = planted(64, 3, 1000, 10_000);
+    for radius in [3, 20] {
+        let stop = AtomicBool::new(true);
+        let each = |_: &[Pair]| panic!("nobody wants pairs");
+        let joined = super::join(&rows, None, &JoinSettings::new(radius), &stop, each);
+        assert!(matches!(joined, Err(Error::Stopped)), "{joined:?}");
+    }
 }
 
 /// Pairs at the very radius, planted among random rows.

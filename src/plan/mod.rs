@@ -5,6 +5,7 @@
 //! that fits into the memory is the plan; the others are the alternatives.
 
 mod costs;
+mod kept;
 mod nearest;
 mod sample;
 

@@ -14,10 +14,10 @@ use lookalike::{
 use super::ready::{Demand, Ready, TABLES_BATCH, seconds};
 use crate::{
     commands::build::SEED,
-    costs::costs,
     index::{BATCH, FEW_ROWS, Wanted},
     opened::Opened,
     output::say,
+    planner::costs,
     size,
 };
 

@@ -1,51 +1,42 @@
-//! What things cost on this machine: measured once, then kept in the user's cache.
+//! What things cost on this machine: measured once, then kept in the user's cache, for all doors.
 
 use std::{
     env, fs,
     hash::{DefaultHasher, Hash, Hasher},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use lookalike::{Result, hamming, plan::Costs};
+use super::Costs;
+use crate::{Result, hamming};
 
-use crate::{commands::Global, output::say};
-
-/// The costs of this machine: those of an earlier run, or measured now.
-pub(crate) fn costs(global: &Global) -> anyhow::Result<Costs> {
-    let measuring = || say(global, || "measuring this machine, once".to_owned());
-    Ok(known_or_measured(measuring)?)
-}
-
-/// The same, for whoever does not wait for them.
-pub(crate) fn costs_of_this_machine() -> Result<Costs> {
-    known_or_measured(|| tracing::info!("measuring this machine, once"))
-}
-
-fn known_or_measured(measuring: impl FnOnce()) -> Result<Costs> {
-    let kernel = hamming::kernel()?.name();
-    let file = cache_file(kernel);
-    let kept = file.as_ref().and_then(|file| fs::read(file).ok());
-    let kept = kept.and_then(|bytes| serde_json::from_slice::<Costs>(&bytes).ok());
-    if let Some(kept) = kept.filter(|kept| kept.kernel == kernel) {
-        return Ok(kept);
+impl Costs {
+    /// The costs of this machine: those of an earlier run, or measured now, after `measuring` was told so.
+    pub fn of_this_machine(measuring: impl FnOnce()) -> Result<Self> {
+        let kernel = hamming::kernel()?.name();
+        let file = cache_file(kernel);
+        let kept = file.as_ref().and_then(|file| fs::read(file).ok());
+        let kept = kept.and_then(|bytes| serde_json::from_slice::<Costs>(&bytes).ok());
+        if let Some(kept) = kept.filter(|kept| kept.kernel == kernel) {
+            return Ok(kept);
+        }
+        measuring();
+        let costs = Costs::measure()?;
+        if let Some(file) = file {
+            // Without a place to keep them they are measured again next time.
+            let _ = keep(&file, &costs);
+        }
+        Ok(costs)
     }
-    measuring();
-    let costs = Costs::measure()?;
-    if let Some(file) = file {
-        // Without a place to keep them they are measured again next time.
-        let _ = keep(&file, &costs);
-    }
-    Ok(costs)
 }
 
-fn keep(file: &std::path::Path, costs: &Costs) -> anyhow::Result<()> {
+fn keep(file: &Path, costs: &Costs) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
     // Written beside and renamed: another run never reads half a file.
     let beside = file.with_extension(format!("{}.tmp", std::process::id()));
     fs::write(&beside, serde_json::to_vec_pretty(costs)?)?;
-    Ok(fs::rename(&beside, file)?)
+    fs::rename(&beside, file)
 }
 
 /// `lookalike/costs-….json` in the user's cache, for this version, kernel and machine: homes are shared between machines.

@@ -2,18 +2,20 @@
 
 use std::{fmt, str::FromStr};
 
-use lookalike::Document;
 use serde_json::Value;
-
-use crate::input::value_at;
 
 /// The rule by which keepers are chosen; among equals the first of the input is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Keep {
+pub enum Keep {
+    /// The first of the input.
     First,
+    /// The one with the longest text.
     Longest,
+    /// The one with the latest time in a field.
     Newest(String),
+    /// The one with the largest number in a field.
     Max(String),
+    /// The one with the smallest number in a field.
     Min(String),
     /// Those whose field has one of the values, earlier values rather.
     Prefer(String, Vec<String>),
@@ -65,7 +67,7 @@ impl fmt::Display for Keep {
 
 impl Keep {
     /// The field that it looks at.
-    pub(crate) fn field(&self) -> Option<&str> {
+    pub fn field(&self) -> Option<&str> {
         match self {
             Keep::First | Keep::Longest => None,
             Keep::Newest(field) | Keep::Max(field) | Keep::Min(field) | Keep::Prefer(field, _) => {
@@ -74,35 +76,35 @@ impl Keep {
         }
     }
 
-    /// A number for a document: the smaller, the rather it is kept. A field that is missing or no number comes last.
-    pub(crate) fn preference(&self, document: &Document) -> u64 {
-        let value = || value_at(&document.payload, self.field().unwrap_or_default());
+    /// A number for a document, of the bytes of its text and the value that it has in the field: the smaller, the rather
+    /// it is kept. A field that is missing or no number comes last.
+    pub fn preference(&self, text_bytes: usize, value: Option<&Value>) -> u64 {
         let ascending = |number: Option<f64>| number.map_or(u64::MAX, ordered);
         let descending = |number: Option<f64>| number.map_or(u64::MAX, |x| !ordered(x) - 1);
         match self {
             Keep::First => 0,
-            Keep::Longest => u64::MAX - document.text.len() as u64,
-            Keep::Newest(_) => descending(value().and_then(time_of)),
-            Keep::Max(_) => descending(value().and_then(number_of)),
-            Keep::Min(_) => ascending(value().and_then(number_of)),
+            Keep::Longest => u64::MAX - text_bytes as u64,
+            Keep::Newest(_) => descending(value.and_then(time_of)),
+            Keep::Max(_) => descending(value.and_then(number_of)),
+            Keep::Min(_) => ascending(value.and_then(number_of)),
             Keep::Prefer(_, values) => {
-                let value = value().map(text_of).unwrap_or_default();
+                let value = value.map(text_of).unwrap_or_default();
                 values.iter().position(|wanted| *wanted == value).unwrap_or(values.len()) as u64
             }
         }
     }
 
-    /// Whether a document has what the rule looks at.
-    pub(crate) fn applies(&self, document: &Document) -> bool {
+    /// Whether a document of that preference has what the rule looks at.
+    pub fn applies(&self, preference: u64) -> bool {
         match self {
             Keep::First | Keep::Longest | Keep::Prefer(..) => true,
-            _ => self.preference(document) != u64::MAX,
+            _ => preference != u64::MAX,
         }
     }
 }
 
 /// A value in words, as users write it.
-pub(crate) fn text_of(value: &Value) -> String {
+pub fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -178,12 +180,6 @@ fn seconds_of(time: &str) -> f64 {
 mod tests {
     use super::*;
 
-    fn document(field: Value) -> Document {
-        let mut document = Document::new("x", "some text");
-        document.payload.insert("f".into(), field);
-        document
-    }
-
     #[test]
     fn rules_are_written_and_read() {
         for text in ["first", "longest", "newest:date", "max:score", "min:a.b", "prefer:lang=en,de"]
@@ -200,7 +196,7 @@ mod tests {
     fn preferences_order_documents() {
         let before = |rule: &str, a: Value, b: Value| {
             let keep: Keep = rule.parse().unwrap();
-            keep.preference(&document(a)) < keep.preference(&document(b))
+            keep.preference(9, Some(&a)) < keep.preference(9, Some(&b))
         };
         assert!(before("max:f", 2.5.into(), (-3).into()));
         assert!(before("max:f", "10".into(), 9.into()));

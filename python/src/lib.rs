@@ -1,0 +1,32 @@
+//! The native part of the Python package. It translates: what is answered, the engine answers. What users call, with its
+//! documentation, is in `python/lookalike/`.
+
+mod arrow;
+mod collection;
+mod compare;
+mod dedup;
+mod error;
+mod index;
+mod join;
+mod recipe;
+mod rows;
+mod sign;
+mod signatures;
+mod texts;
+mod threads;
+
+/// The module `lookalike._engine`.
+#[pyo3::pymodule(name = "_engine")]
+mod engine {
+    #[pymodule_export]
+    use super::{
+        collection::Collection, compare::compare, dedup::Sketches, index::Index, join::join,
+        recipe::Recipe, sign::sign, signatures::Signatures,
+    };
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
