@@ -48,7 +48,7 @@ mod store;
 mod time;
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
     slice,
     sync::{Arc, Mutex, MutexGuard},
@@ -76,7 +76,7 @@ use self::{
     load::{Loaded, load},
     merge::{Current, Merging},
     part::Rows,
-    place::Place,
+    place::{Lock, Place},
     record::pack,
 };
 use crate::{
@@ -139,7 +139,7 @@ pub struct Collection {
     /// Connections for reading that nobody uses.
     readers: Mutex<Vec<Box<dyn Store>>>,
     /// What other processes notice that somebody writes.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
     writes: bool,
     notes: Vec<String>,
 }

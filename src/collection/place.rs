@@ -89,6 +89,17 @@ pub(super) struct Place {
     store: StoredIn,
 }
 
+/// A lock that this process has.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing the file would not be enough: a process that is just being started has it open, too, until it is.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 impl Place {
     /// Whether a folder is a collection.
     pub(super) fn is_in(folder: &Path) -> bool {
@@ -236,13 +247,13 @@ impl Place {
     }
 
     /// Takes the lock of whoever writes, as long as the file is held; nothing if another process has it.
-    pub(super) fn lock(&self) -> Result<Option<File>> {
+    pub(super) fn lock(&self) -> Result<Option<Lock>> {
         let path = self.folder.join(LOCK);
         let io = |error| Error::io(&path, error);
         let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         let file = open.map_err(io)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
+            Ok(()) => Ok(Some(Lock(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(io(error)),
         }
