@@ -275,10 +275,11 @@ impl Server {
             let log = log.clone();
             move || {
                 for line in lines.map_while(Result::ok) {
+                    *log.lock().unwrap() += &format!("{line}\n");
+                    // Whoever waits for the address finds the line in the log.
                     if let Some((_, rest)) = line.split_once(", at http://") {
                         let _ = found.send(rest.trim_end_matches('/').parse::<SocketAddr>());
                     }
-                    *log.lock().unwrap() += &(line + "\n");
                 }
             }
         });
