@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{app::App, body::hold, error::Problem, json::milliseconds, options::Trust};
+use crate::{app::App, error::Problem, json::milliseconds, options::Trust, room::hold};
 
 /// Lets a request in, or tells why not; and notes how it went.
 pub(crate) async fn admit(

@@ -10,8 +10,10 @@ use lookalike::{
     Recipe, Signer,
     collection::{Collection, Record},
     plan::Costs,
+    recipe::Scratch,
     verify,
 };
+use rayon::prelude::*;
 use tokio::{
     sync::{self, OnceCell, OwnedSemaphorePermit, Semaphore, watch},
     task::spawn_blocking,
@@ -19,11 +21,11 @@ use tokio::{
 };
 
 use crate::{
-    body::Room,
     clusters::Clusters,
     error::Problem,
     metrics::Metrics,
     options::{Limits, Options, Tokens, usual_radius},
+    room::{Room, room_of},
     writer::Writer,
 };
 
@@ -90,9 +92,7 @@ impl App {
             known_costs: OnceCell::new(),
             started: Instant::now(),
             in_flight: Arc::new(Semaphore::new(options.limits.in_flight)),
-            room: Arc::new(Semaphore::new(
-                options.limits.body_bytes.saturating_mul(BODIES).min(Semaphore::MAX_PERMITS),
-            )),
+            room: room_of(BODIES, &options.limits),
             cores: Arc::new(Semaphore::new(2 * cores)),
             ending: watch::Sender::new(false),
             watching: Arc::default(),
@@ -242,4 +242,20 @@ pub(crate) fn no_document(id: &str) -> Problem {
 /// The server is about to end.
 pub(crate) fn ending() -> Problem {
     Problem::unavailable("the server is about to end").soon_over()
+}
+
+/// So many are sooner done by one thread than shared.
+const FEW: usize = 8;
+
+/// Does something with each, by all threads if there is enough to do: so many are long.
+pub(crate) fn map_all<T: Send, R: Send>(
+    all: Vec<T>,
+    long: usize,
+    each: impl Fn(&mut Scratch, T) -> R + Send + Sync,
+) -> Vec<R> {
+    if long < FEW {
+        let mut scratch = Scratch::default();
+        return all.into_iter().map(|one| each(&mut scratch, one)).collect();
+    }
+    all.into_par_iter().map_init(Scratch::default, each).collect()
 }

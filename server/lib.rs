@@ -23,6 +23,8 @@ mod metrics;
 mod openapi;
 mod options;
 mod page;
+mod parse;
+mod room;
 mod routes;
 mod wire;
 mod writer;

@@ -19,9 +19,10 @@ use utoipa::ToSchema;
 
 use crate::{
     app::{App, Permit, ending},
-    body::{Room, broken},
+    body::broken,
     error::Problem,
     json::milliseconds,
+    room::{Room, room_of},
 };
 
 /// The most lines, and about the most bytes, of a block.
@@ -29,6 +30,8 @@ const BLOCK_LINES: usize = 1000;
 const BLOCK_BYTES: usize = 4 << 20;
 /// Answers that may wait for a caller, in largest bodies.
 const WAITING_BODIES: usize = 4;
+/// Answers are handed over in parts of at most so many bytes.
+const PART: usize = 1 << 20;
 /// Lines that have come are answered when no more come for so long.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -65,43 +68,37 @@ fn push_line(lines: &mut Vec<u8>, answer: &impl Serialize) {
     lines.push(b'\n');
 }
 
-/// Adds what is wrong with a line as a line.
-fn push_bad_line(lines: &mut Vec<u8>, line: u64, error: &Problem) {
-    push_line(lines, &BadLine { line: Some(line), error });
+/// What became of each line, by its number.
+pub(crate) type Lined<T> = Vec<(u64, Result<T, Problem>)>;
+
+/// Takes the good ones out, to be worked on together; the others keep their places.
+pub(crate) fn take_good<T>(lined: Lined<T>) -> (Vec<T>, Lined<()>) {
+    let mut good = Vec::with_capacity(lined.len());
+    let keep = |(line, one): (u64, Result<T, Problem>)| (line, one.map(|one| good.push(one)));
+    let places = lined.into_iter().map(keep).collect();
+    (good, places)
 }
 
-/// What is wrong with some lines, each with its place among all of them.
-pub(crate) type Bad = Vec<(usize, u64, Problem)>;
-
-/// Those that are good, and what is wrong with the others.
-pub(crate) fn sorted_out<T>(all: Vec<Result<T, (u64, Problem)>>) -> (Vec<T>, Bad) {
-    let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for (at, one) in all.into_iter().enumerate() {
-        match one {
-            Ok(one) => good.push(one),
-            Err((line, problem)) => bad.push((at, line, problem)),
-        }
-    }
-    (good, bad)
-}
-
-/// A line for each that is not good.
-pub(crate) fn bad_lines(bad: &Bad) -> Vec<u8> {
-    let mut lines = Vec::new();
-    bad.iter().for_each(|(_, line, problem)| push_bad_line(&mut lines, *line, problem));
-    lines
+/// Puts what became of the good ones where those were.
+pub(crate) fn put_back<T>(
+    places: Lined<()>,
+    answers: impl IntoIterator<Item = Result<T, Problem>>,
+) -> Lined<T> {
+    let mut answers = answers.into_iter();
+    let put = |(line, place): (u64, Result<(), Problem>)| match place {
+        Ok(()) => answers.next().map(|answer| (line, answer)),
+        Err(problem) => Some((line, Err(problem))),
+    };
+    places.into_iter().filter_map(put).collect()
 }
 
 /// A line for each, in their order.
-pub(crate) fn lines_of(good: &[impl Serialize], bad: &Bad) -> Vec<u8> {
-    let (mut lines, mut good, mut bad) = (Vec::new(), good.iter(), bad.iter().peekable());
-    for at in 0.. {
-        if let Some((_, line, problem)) = bad.next_if(|(place, ..)| *place == at) {
-            push_bad_line(&mut lines, *line, problem);
-        } else if let Some(answer) = good.next() {
-            push_line(&mut lines, answer);
-        } else {
-            break;
+pub(crate) fn lines_of(lined: &Lined<impl Serialize>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (line, one) in lined {
+        match one {
+            Ok(answer) => push_line(&mut lines, answer),
+            Err(error) => push_line(&mut lines, &BadLine { line: Some(*line), error }),
         }
     }
     lines
@@ -119,7 +116,7 @@ where
     F: Future<Output = Result<Vec<u8>, Problem>> + Send,
 {
     // A caller that does not read yet is waited for only when so many bytes wait for it.
-    let room = Arc::new(Semaphore::new(WAITING_BODIES * app.limits.body_bytes));
+    let room = room_of(WAITING_BODIES, &app.limits);
     let (sender, receiver) = mpsc::unbounded_channel();
     let to = Outgoing { sender, room: room.clone(), app: app.clone() };
     tokio::spawn(async move {
@@ -167,7 +164,9 @@ impl Outgoing {
     /// Sends when there is room; a problem if the caller has gone or does not read.
     async fn send(&self, answers: Vec<u8>) -> Result<(), Problem> {
         let gone = || Problem::not_json("the caller has gone");
-        for part in Bytes::from(answers).chunks(self.app.limits.body_bytes) {
+        let mut answers = Bytes::from(answers);
+        while !answers.is_empty() {
+            let part = answers.split_to(answers.len().min(PART).min(self.app.limits.body_bytes));
             let room = timeout_at(
                 Instant::now() + self.app.limits.time,
                 self.room.acquire_many(part.len() as u32),
@@ -184,19 +183,6 @@ impl Outgoing {
             self.sender.send((part, shared)).map_err(|_| gone())?;
         }
         Ok(())
-    }
-}
-
-/// Bytes in parts.
-trait Chunks {
-    fn chunks(self, most: usize) -> impl Iterator<Item = Bytes>;
-}
-
-impl Chunks for Bytes {
-    fn chunks(mut self, most: usize) -> impl Iterator<Item = Bytes> {
-        std::iter::from_fn(move || {
-            (!self.is_empty()).then(|| self.split_to(most.min(self.len()).max(1)))
-        })
     }
 }
 

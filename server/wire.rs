@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 
-use crate::{app::App, body::compact_object, error::Problem};
+use crate::{app::App, error::Problem, parse::compact_object};
 
 /// What a text is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]

@@ -13,10 +13,11 @@ use utoipa::ToSchema;
 
 use crate::{
     app::{App, Permit},
-    body::{Media, object, parse, read},
+    body::{Media, read},
     error::Problem,
     json::{Written, to_json},
     openapi::{BodyProblems, Missing, Problems},
+    parse::{object, parse},
     wire::{Asked, Query},
 };
 

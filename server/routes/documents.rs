@@ -1,6 +1,6 @@
 //! Documents: added, shown, removed.
 
-use std::{collections::HashSet, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     Extension,
@@ -13,18 +13,18 @@ use lookalike::{
     collection::{IfExists, Put, Record, rfc3339},
     recipe::Scratch,
 };
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    app::{App, Permit, no_document},
-    body::{Id, Media, Params, parse, parse_one_or_many, read},
+    app::{App, Permit, map_all, no_document},
+    body::{Id, Media, Params, read},
     error::Problem,
     json::{Json, milliseconds},
-    lines::{AnswerLine, Bad, Line, answer_lines, bad_lines, lines_of, sorted_out},
+    lines::{AnswerLine, Line, Lined, answer_lines, lines_of, put_back, take_good},
     openapi::{BodyProblems, Exists, Missing, Problems},
+    parse::{parse, parse_one_or_many},
     wire::{Document, Prepared},
 };
 
@@ -160,22 +160,6 @@ pub(crate) fn prepare_body(app: &App, body: &[u8]) -> Result<(Vec<Prepared>, boo
     Ok((all?, many))
 }
 
-/// So many are sooner done by one thread than shared.
-const FEW: usize = 8;
-
-/// Does something with each, by all threads if there is enough to do: so many are long.
-pub(crate) fn map_all<T: Send, R: Send>(
-    all: Vec<T>,
-    long: usize,
-    each: impl Fn(&mut Scratch, T) -> R + Send + Sync,
-) -> Vec<R> {
-    if long < FEW {
-        let mut scratch = Scratch::default();
-        return all.into_iter().map(|one| each(&mut scratch, one)).collect();
-    }
-    all.into_par_iter().map_init(Scratch::default, each).collect()
-}
-
 /// Writes what can be written, and says what became of each.
 async fn put(
     app: &App,
@@ -225,12 +209,11 @@ pub(crate) async fn prepare_lines(
     app: &Arc<App>,
     permit: &Permit,
     lines: Vec<Line>,
-) -> Result<Vec<Result<Prepared, (u64, Problem)>>, Problem> {
+) -> Result<Lined<Prepared>, Problem> {
     app.work(permit, move |app| {
         let prepare = |scratch: &mut Scratch, line: Line| {
             let document = parse::<Document>(&line.json);
-            let prepared = document.and_then(|document| document.prepare(app, scratch));
-            prepared.map_err(|problem| (line.number, problem))
+            (line.number, document.and_then(|document| document.prepare(app, scratch)))
         };
         let count = lines.len();
         Ok(map_all(lines, count, prepare))
@@ -243,38 +226,26 @@ async fn add_lines(
     permit: Permit,
     lines: Vec<Line>,
     if_exists: IfExists,
-    only_bad: bool,
+    only_errors: bool,
 ) -> Result<Vec<u8>, Problem> {
-    let numbers: Vec<u64> = lines.iter().map(|line| line.number).collect();
-    let (good, mut bad) = sorted_out(prepare_lines(&app, &permit, lines).await?);
+    let (good, places) = take_good(prepare_lines(&app, &permit, lines).await?);
     // One that exists is told of at its line, and is not in the way of the others.
     let is_error = if_exists == IfExists::Error;
     let if_exists = if is_error { IfExists::Skip } else { if_exists };
-    let mut outcomes = put(&app, &permit, good, if_exists).await?;
-    if is_error {
-        refuse_existing(&mut outcomes, &mut bad, &numbers);
-    }
-    Ok(match only_bad {
-        true => bad_lines(&bad),
-        false => lines_of(&outcomes, &bad),
-    })
+    let outcomes = put(&app, &permit, good, if_exists).await?.into_iter();
+    let mut lined = put_back(
+        places,
+        outcomes.map(|document| match document.outcome {
+            Outcome::Skipped if is_error => Err(exists(&document.id)),
+            _ => Ok(document),
+        }),
+    );
+    lined.retain(|(_, one)| !only_errors || one.is_err());
+    Ok(lines_of(&lined))
 }
 
-/// Takes those that exist already out of the good ones, and says so.
-fn refuse_existing(good: &mut Vec<AddedDocument>, bad: &mut Bad, numbers: &[u64]) {
-    let is_bad: HashSet<usize> = bad.iter().map(|(place, ..)| *place).collect();
-    let places: Vec<usize> = (0..numbers.len()).filter(|place| !is_bad.contains(place)).collect();
-    let mut place = places.into_iter();
-    good.retain(|document| {
-        let at = place.next().unwrap_or_default();
-        let exists = matches!(document.outcome, Outcome::Skipped);
-        if exists {
-            let problem = format!("`{}` is in the collection already", document.id);
-            bad.push((at, numbers[at], Problem::exists(problem).about("id")));
-        }
-        !exists
-    });
-    bad.sort_by_key(|(place, ..)| *place);
+fn exists(id: &str) -> Problem {
+    Problem::exists(format!("`{id}` is in the collection already")).about("id")
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

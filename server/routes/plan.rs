@@ -11,7 +11,7 @@ use lookalike::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::search::why;
+use super::search::{check_recall, why};
 use crate::{
     app::{App, Permit},
     body::Params,
@@ -94,9 +94,7 @@ fn task(app: &App, params: &PlanParams) -> Result<Task, Problem> {
     let radius = params.radius.unwrap_or(app.radius);
     app.check_radius(radius)?;
     let recall = params.recall.unwrap_or(1.0);
-    if !(recall > 0.0 && recall <= 1.0) {
-        return Err(Problem::field("recall", "is more than 0 and at most 1"));
-    }
+    check_recall(recall)?;
     let batch = params.batch.unwrap_or(1) as usize;
     if !(1..=MOST_TOGETHER).contains(&batch) {
         return Err(Problem::field("batch", format!("is from 1 to {MOST_TOGETHER}")));

@@ -20,14 +20,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{documents::map_all, stats::PartStats};
+use super::stats::PartStats;
 use crate::{
-    app::{App, Permit, no_document},
-    body::{Id, Media, Params, parse, parse_many, read},
+    app::{App, Permit, map_all, no_document},
+    body::{Id, Media, Params, read},
     error::Problem,
     json::{Written, milliseconds, to_json},
-    lines::{AnswerLine, Line, answer_lines, lines_of, sorted_out},
+    lines::{AnswerLine, Line, answer_lines, lines_of, put_back, take_good},
     openapi::{BodyProblems, Missing, Problems, TooMuch},
+    parse::{parse, parse_many},
     wire::{Asked, Hit, Markup, Query},
 };
 
@@ -217,10 +218,8 @@ impl SearchParams {
         let filter = self.filter.as_deref().map(filter_of).transpose()?;
         let not_same = self.exclude_same.iter().flat_map(|fields| fields.split(','));
         let not_same = not_same.map(|field| field.trim().to_owned()).collect();
+        check_recall(self.recall.unwrap_or(1.0))?;
         let by = match (self.index.unwrap_or_default(), self.recall) {
-            (_, Some(recall)) if !(recall > 0.0 && recall <= 1.0) => {
-                return Err(Problem::field("recall", "is more than 0 and at most 1"));
-            }
             (Finder::Scan, _) => By::Scan,
             (Finder::Sql, _) => By::Sql,
             (Finder::Auto, Some(recall)) if recall < 1.0 => By::Share(recall),
@@ -228,6 +227,14 @@ impl SearchParams {
         };
         let (limit, explain) = (self.limit, self.explain.unwrap_or(false));
         Ok(Wanted { question, filter, not_same, by, limit, explain })
+    }
+}
+
+/// Refuses a share that is none.
+pub(crate) fn check_recall(recall: f64) -> Result<(), Problem> {
+    match recall > 0.0 && recall <= 1.0 {
+        true => Ok(()),
+        false => Err(Problem::field("recall", "is more than 0 and at most 1")),
     }
 }
 
@@ -388,24 +395,11 @@ async fn search_lines(
 ) -> Result<Vec<u8>, Problem> {
     app.work(&permit, move |app| {
         let started = Instant::now();
-        let queries: Vec<_> = lines
-            .iter()
-            .map(|line| parse::<Query>(&line.json).map_err(|problem| (line.number, problem)))
-            .collect();
-        let numbers: Vec<u64> = lines.iter().map(|line| line.number).collect();
-        let (queries, mut bad) = sorted_out(queries);
-        let good = numbers.iter().enumerate().filter(|(at, _)| !bad.iter().any(|bad| bad.0 == *at));
-        let good: Vec<(usize, u64)> = good.map(|(at, number)| (at, *number)).collect();
-        let mut asked = Vec::new();
-        for ((at, line), signed) in good.into_iter().zip(sign(app, queries)?) {
-            match signed {
-                Ok(signed) => asked.push(signed),
-                Err(problem) => bad.push((at, line, problem)),
-            }
-        }
-        bad.sort_by_key(|bad| bad.0);
+        let queries = lines.into_iter().map(|line| (line.number, parse::<Query>(&line.json)));
+        let (queries, places) = take_good(queries.collect());
+        let (asked, places) = take_good(put_back(places, sign(app, queries)?));
         let found = Found::new(app, asked, &wanted, wanted.limit_of(app, 1)?, started)?;
-        Ok(lines_of(&found.answers(), &bad))
+        Ok(lines_of(&put_back(places, found.answers().into_iter().map(Ok))))
     })
     .await
 }

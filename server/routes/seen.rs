@@ -19,7 +19,7 @@ use crate::{
     body::{Media, Params, read},
     error::Problem,
     json::{Json, milliseconds},
-    lines::{AnswerLine, Line, answer_lines, lines_of, sorted_out},
+    lines::{AnswerLine, Line, answer_lines, lines_of, put_back, take_good},
     openapi::{BodyProblems, Problems},
     wire::{Document, Prepared},
 };
@@ -122,8 +122,9 @@ async fn seen_lines(
     lines: Vec<Line>,
     radius: u32,
 ) -> Result<Vec<u8>, Problem> {
-    let (good, bad) = sorted_out(prepare_lines(&app, &permit, lines).await?);
-    Ok(lines_of(&decide(&app, &permit, good, radius).await?, &bad))
+    let (good, places) = take_good(prepare_lines(&app, &permit, lines).await?);
+    let decided = decide(&app, &permit, good, radius).await?;
+    Ok(lines_of(&put_back(places, decided.into_iter().map(Ok))))
 }
 
 async fn decide(
