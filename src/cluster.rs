@@ -382,6 +382,59 @@ impl<L: Likeness + Sync> Clustering<L> {
     }
 }
 
+/// Everybody who is paired is alike.
+struct AllAlike;
+
+impl Likeness for AllAlike {
+    fn alike(&self, _: u32, _: u32) -> Option<f64> {
+        Some(1.0)
+    }
+
+    fn alike_in_group(&self, _: usize, _: u32, _: u32) -> Option<f64> {
+        Some(1.0)
+    }
+
+    fn row_in_group(&self, _: usize, _: u32) -> &[u64] {
+        &[]
+    }
+
+    fn possible_in_group(&self, _: usize, _: u32, _: (&[u64], &[u32]), _: &mut Vec<usize>) {}
+}
+
+/// The keeper of each document, itself if it is kept, from pairs of ranks that are alike, in any order. A complete cluster is one
+/// in which every two are paired; that takes all pairs to tell, so it cannot be asked for here.
+///
+/// ```
+/// use lookalike::cluster::{Linkage, keepers};
+///
+/// let chain = [(1, 0), (2, 1), (4, 3)];
+/// assert_eq!(keepers(5, Linkage::Components, chain.to_vec())?, [0, 0, 0, 3, 3]);
+/// assert_eq!(keepers(5, Linkage::Star, chain.to_vec())?, [0, 0, 2, 3, 3]);
+/// # Ok::<(), lookalike::Error>(())
+/// ```
+pub fn keepers(documents: usize, linkage: Linkage, mut pairs: Vec<Candidate>) -> Result<Vec<u32>> {
+    if linkage == Linkage::Complete {
+        let problem = "is complete, which pairs alone do not tell: components or star".to_owned();
+        return Err(Error::Setting { name: "linkage", problem });
+    }
+    pairs.iter_mut().for_each(|pair| *pair = (pair.0.max(pair.1), pair.0.min(pair.1)));
+    if let Some(&(rank, _)) = pairs.iter().find(|pair| pair.0 as usize >= documents) {
+        let problem = format!("name document {rank}, and there are {documents}");
+        return Err(Error::Setting { name: "pairs", problem });
+    }
+    if linkage == Linkage::Components {
+        let mut above: Vec<u32> = (0..documents as u32).collect();
+        pairs.iter().for_each(|&(a, b)| join(&mut above, a, b));
+        (0..documents as u32).for_each(|rank| above[rank as usize] = root(&mut above, rank));
+        return Ok(above);
+    }
+    pairs.par_sort_unstable();
+    pairs.retain(|(later, earlier)| later != earlier);
+    let mut clustering = Clustering::new(documents, linkage, Dense::default(), AllAlike);
+    clustering.take(pairs.into_iter());
+    Ok(clustering.finish().keeper)
+}
+
 /// The longest way from each keeper over the pairs that joined its component.
 fn chains_of(joined: &[(u32, u32)], keeper: &[u32]) -> Vec<(u32, u32)> {
     let mut keepers: Vec<u32> = joined.iter().map(|&(a, _)| keeper[a as usize]).collect();
