@@ -39,7 +39,7 @@ use pairs::{Pairs, members};
 use sketches::SketchFile;
 
 /// Up to so many entries, all are compared with all: that takes less than keys do, and misses less.
-const SMALL: usize = 1 << 13;
+pub const SMALL: usize = 1 << 13;
 /// At most so many documents, and at most one in so many, are compared with all others to see whether the rest was right.
 const SAMPLE: usize = 1000;
 const SAMPLE_OF: usize = 64;

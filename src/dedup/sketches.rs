@@ -198,6 +198,29 @@ impl Sketches {
         self.facts.is_empty()
     }
 
+    /// What is known of each besides its features.
+    pub fn facts(&self) -> &[Facts] {
+        &self.facts
+    }
+
+    /// The signatures, one behind the other.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The keys of each, one behind the other.
+    pub fn keys(&self) -> &[u32] {
+        &self.keys
+    }
+
+    /// The features of a document.
+    pub fn features(&self, row: usize) -> FeatureSet<'_> {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] as usize };
+        let range = start..self.ends[row] as usize;
+        let weights = self.weights.get(range.clone()).unwrap_or_default();
+        FeatureSet { elements: &self.elements[range], weights }
+    }
+
     /// How many of them have features to compare.
     pub fn signed(&self) -> usize {
         self.facts.iter().filter(|facts| facts.signed == 1).count()

@@ -18,6 +18,7 @@
 //!
 //! Pairs come in the order of their first row, then of their second, whatever the threads and the memory.
 
+pub mod apart;
 mod block;
 mod compare;
 mod output;

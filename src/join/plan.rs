@@ -247,7 +247,7 @@ struct Share {
 }
 
 /// How many choices of some of the blocks there are; nothing if there are very many.
-fn choose(blocks: u32, some: u32) -> Option<u64> {
+pub(super) fn choose(blocks: u32, some: u32) -> Option<u64> {
     (0..some).try_fold(1_u64, |choices, i| {
         Some(choices.checked_mul(u64::from(blocks - i))? / u64::from(i + 1))
     })
