@@ -8,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "alike",
+    "Buckets",
     "Collection",
     "compare",
+    "dial",
+    "distances",
+    "keepers",
+    "KeyPlan",
+    "Sketcher",
     "Sketches",
     "Index",
     "join",
@@ -44,6 +51,8 @@ class Recipe:
     def hash(self) -> str: ...
     @property
     def json(self) -> str: ...
+    @property
+    def needs_terms(self) -> bool: ...
     def similarity(self, distance: int) -> float: ...
 
 @final
@@ -169,3 +178,45 @@ def join(
     signatures: Signatures, other: Signatures | None, radius: int, recall: float, most_pairs: int, memory: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], float]: ...
 def compare(a: str, b: str, recipe: Recipe, terms: _Path | None) -> dict[str, Any]: ...
+def keepers(documents: int, linkage: str, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]: ...
+def distances(a: NDArray[np.uint8], b: NDArray[np.uint8], bits: int) -> NDArray[np.int32]: ...
+
+_Features = tuple[NDArray[np.int32], NDArray[np.uint8]]
+
+def alike(a: _Features, b: _Features, verify: str, all: bool) -> NDArray[np.float32]: ...
+def dial(similarity: float, verify: str | None) -> dict[str, Any]: ...
+@final
+class Sketcher:
+    def __new__(
+        cls, recipe: Recipe, terms: _Path | None, similarity: float | None, verify: str, keep: str
+    ) -> Sketcher: ...
+    @property
+    def width(self) -> int: ...
+    def sketch(
+        self, texts: Any, values: list[Any]
+    ) -> tuple[
+        NDArray[np.bool_],
+        NDArray[np.uint8],
+        NDArray[np.int64],
+        NDArray[np.bool_],
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.uint8],
+    ]: ...
+
+@final
+class KeyPlan:
+    def __new__(cls, bits: int, radius: int, blocks: list[int], large: NDArray[np.int64]) -> KeyPlan: ...
+    @staticmethod
+    def blocks_for(bits: int, radius: int, rows: int) -> int: ...
+    @property
+    def count(self) -> int: ...
+    def keys(self, rows: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
+
+@final
+class Buckets:
+    def __new__(cls, width: int, bits: int, radius: int, plan: KeyPlan | None) -> Buckets: ...
+    def push(
+        self, keys: NDArray[np.int64], paths: NDArray[np.int32], rows: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32]]: ...
+    def finish(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32]]: ...

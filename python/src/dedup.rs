@@ -24,6 +24,7 @@ use tempfile::TempDir;
 
 use crate::{
     error::{OrRaise, wrong},
+    sign::text_of,
     texts::{Chunk, Texts},
     threads::{Watch, detached, tell, watched},
 };
@@ -146,11 +147,11 @@ impl Sketches {
 }
 
 /// What deduplication signs with.
-fn recipe() -> EngineRecipe {
+pub(crate) fn recipe() -> EngineRecipe {
     EngineRecipe::named("minhash-256").expect("the recipe of dedup")
 }
 
-fn dial(similarity: f64, verify: Option<&str>, bits: u32) -> PyResult<Dial> {
+pub(crate) fn dial(similarity: f64, verify: Option<&str>, bits: u32) -> PyResult<Dial> {
     let verify: Option<Verify> = verify.map(str::parse).transpose().or_raise()?;
     Dial::new(similarity, bits, verify).or_raise()
 }
@@ -201,10 +202,11 @@ fn with_keys(file: &SketchFile, bands: Bands, folder: &Path) -> lookalike::Resul
     SketchFile::open(&path)
 }
 
-struct Stage {
-    signer: Signer,
-    settings: SketchSettings,
-    keep: Keep,
+/// How documents become sketches.
+pub(crate) struct Stage {
+    pub(crate) signer: Signer,
+    pub(crate) settings: SketchSettings,
+    pub(crate) keep: Keep,
 }
 
 impl Stage {
@@ -218,7 +220,7 @@ impl Stage {
     }
 
     /// What the rule for keepers looks at, of some documents.
-    fn values(
+    pub(crate) fn values(
         &self,
         values: &Bound<'_, PyList>,
         first: usize,
@@ -231,7 +233,7 @@ impl Stage {
     }
 
     /// Sketches some documents, and tells whether the rule for keepers applies to any.
-    fn sketch(&self, texts: &Chunk, values: &[Option<Value>]) -> (Vec<Made>, bool) {
+    pub(crate) fn sketch(&self, texts: &Chunk, values: &[Option<Value>]) -> (Vec<Made>, bool) {
         let rows: Vec<usize> = (0..texts.len()).collect();
         let made = rows.par_chunks(TASK).map_init(Scratch::default, |scratch, rows| {
             let (mut some, mut applies) = (Made::default(), false);
@@ -242,7 +244,8 @@ impl Stage {
                 applies |= self.keep.applies(preference);
                 let text_bytes = text.len() as u64;
                 let facts = Facts { set_hash: 0, preference, text_bytes, source: 0, signed: 0 };
-                let sketch = self.signer.sketch(text, self.settings, scratch);
+                let text = text_of(&self.signer, text);
+                let sketch = self.signer.sketch(&text, self.settings, scratch);
                 some.push("", facts, sketch.as_ref(), self.shape());
             }
             (some, applies)

@@ -1,6 +1,7 @@
 //! The native part of the Python package. It translates: what is answered, the engine answers. What users call, with its
 //! documentation, is in `python/lookalike/`.
 
+mod apart;
 mod arrow;
 mod collection;
 mod compare;
@@ -12,6 +13,7 @@ mod recipe;
 mod rows;
 mod sign;
 mod signatures;
+mod sketch;
 mod texts;
 mod threads;
 
@@ -20,8 +22,9 @@ mod threads;
 mod engine {
     #[pymodule_export]
     use super::{
-        collection::Collection, compare::compare, dedup::Sketches, index::Index, join::join,
-        recipe::Recipe, sign::sign, signatures::Signatures,
+        apart::Buckets, apart::KeyPlan, apart::distances, collection::Collection, compare::compare,
+        dedup::Sketches, index::Index, join::join, recipe::Recipe, sign::sign,
+        signatures::Signatures, sketch::Sketcher, sketch::alike, sketch::dial, sketch::keepers,
     };
     use pyo3::prelude::*;
 

@@ -1,0 +1,352 @@
+"""The jobs, for `python -m lookalike.spark` and for `spark-submit` with this file.
+
+    dedup INPUT OUTPUT      documents without their near-duplicates
+    sign INPUT OUTPUT       signatures of documents
+    pairs INPUT OUTPUT      pairs of signatures within a radius
+    clusters INPUT OUTPUT   clusters of pairs
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+# Not by dots: spark-submit runs this file as it is.
+from lookalike import LookalikeError, Recipe
+from lookalike.spark import clusters, dedup, pairs, sign
+from lookalike.spark._batches import batch_of
+
+FORMATS = ("jsonl", "parquet")
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    try:
+        told = _RUN[arguments.job](_session(arguments), arguments)
+    except (LookalikeError, PySparkException) as error:
+        print(f"error: {_said(error)}", file=sys.stderr)
+        return 2
+    print(json.dumps(told))
+    return 0
+
+
+def _said(error: Exception) -> str:
+    """What an error says: that of the engine, if it was raised in an executor."""
+    text = str(error)
+    inside = re.search(r"LookalikeError: (.*)", text)
+    if inside:
+        return inside[1]
+    return text.splitlines()[0] if isinstance(error, AnalysisException) else text
+
+
+def _session(arguments: argparse.Namespace) -> SparkSession:
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        # Not under spark-submit: the executors of this machine have what this interpreter has.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(f"lookalike {arguments.job}")
+    if arguments.master:
+        builder = builder.master(arguments.master)
+    for setting in arguments.conf:
+        name, _, value = setting.partition("=")
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+# ---- the jobs
+
+
+def _dedup(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
+    source = _Source(spark, arguments, field=arguments.keep.partition(":")[2].partition("=")[0])
+    result = dedup(
+        source.documents,
+        arguments.radius,
+        arguments.similarity,
+        recipe=_recipe(arguments.recipe),
+        verify=arguments.verify,
+        keep=f"{arguments.keep.partition(':')[0]}:{source.rule(arguments.keep)}" if ":" in arguments.keep else arguments.keep,
+        linkage=arguments.linkage,
+        text=_Source.TEXT,
+        id=_Source.ID,
+        terms=arguments.terms,
+        bucket=arguments.bucket,
+        most_candidates=arguments.most_candidates,
+        in_one_process=arguments.in_one_process,
+        work=_work(arguments),
+    )
+    told = {**result.counts, "bad": source.bad}
+    source.write(result.kept, f"{arguments.output}/kept")
+    _write(result.removed.orderBy("id"), f"{arguments.output}/removed", source.format)
+    _write(result.clusters.orderBy("cluster", "id"), f"{arguments.output}/clusters", source.format)
+    report = spark.createDataFrame([(json.dumps(told),)], "value string")
+    report.coalesce(1).write.mode("overwrite").text(f"{arguments.output}/report")
+    return told
+
+
+def _sign(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
+    source = _Source(spark, arguments)
+    chosen = source.documents.select(F.col(_Source.ID).alias("id"), F.col(_Source.TEXT).alias("text"))
+    signed = sign(chosen, _recipe(arguments.recipe) or "text", terms=arguments.terms).select("id", "signature")
+    signed.write.mode(_mode(arguments)).parquet(arguments.output)
+    counted = spark.read.parquet(arguments.output).agg(F.count("*").alias("all"), F.count("signature").alias("signed")).first()
+    assert counted is not None
+    return {"documents": counted["all"], "signed": counted.signed, "bad": source.bad}
+
+
+def _pairs(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
+    limits = {"bucket": arguments.bucket, "most_candidates": arguments.most_candidates}
+    found = pairs(spark.read.parquet(arguments.input), arguments.radius, copies=arguments.copies, **limits)
+    found.write.mode(_mode(arguments)).parquet(arguments.output)
+    return {"pairs": spark.read.parquet(arguments.output).count()}
+
+
+def _clusters(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
+    settings = {"linkage": arguments.linkage, "in_one_process": arguments.in_one_process}
+    found = clusters(spark.read.parquet(arguments.input), **settings, work=_work(arguments))
+    found.write.mode("overwrite").parquet(f"{arguments.output}/clusters")
+    read = spark.read.parquet(f"{arguments.output}/clusters")
+    counted = read.agg(F.count("*").alias("all"), F.countDistinct("cluster").alias("clusters")).first()
+    assert counted is not None
+    return {"documents": counted["all"], "clusters": counted.clusters}
+
+
+_RUN = {"dedup": _dedup, "sign": _sign, "pairs": _pairs, "clusters": _clusters}
+
+
+# ---- input and output
+
+
+class _Source:
+    """Documents from files, with a column for the id, one for the text, and one for what keepers are chosen by. Lines of JSON are
+    kept as they are, so that what is kept is written as it came."""
+
+    ID, TEXT, VALUE, LINE = "lookalike_id", "lookalike_text", "lookalike_value", "lookalike_line"
+
+    def __init__(self, spark: SparkSession, arguments: argparse.Namespace, field: str = "") -> None:
+        self.format: str = arguments.input_format or _format_of(spark, arguments.input)
+        self._field = field.strip()
+        self.bad = 0
+        read = self._lines if self.format == "jsonl" else self._rows
+        self.documents = read(spark, arguments)
+
+    def rule(self, keep: str) -> str:
+        """What is behind the colon of a rule for keepers, with our column for the field."""
+        field, equals, values = keep.partition(":")[2].partition("=")
+        return self.VALUE + equals + values
+
+    def write(self, documents: DataFrame, path: str) -> None:
+        """Writes documents as they came."""
+        if self.format == "jsonl":
+            documents.select(F.col(self.LINE).alias("value")).write.mode("overwrite").text(path)
+        else:
+            documents.drop(self.ID, self.TEXT, self.VALUE).write.mode("overwrite").parquet(path)
+
+    def _rows(self, spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+        rows = spark.read.parquet(arguments.input)
+        place = _name(spark, arguments.input), F.col("_metadata.row_index") + 1
+        ids = _place(*place) if arguments.by_place else F.col(arguments.id_field)
+        columns = [ids.alias(self.ID), F.col(arguments.text_field).alias(self.TEXT)]
+        if self._field:
+            columns.append(F.col(self._field).alias(self.VALUE))
+        return rows.select("*", *columns)
+
+    def _lines(self, spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+        lines = spark.read.text(arguments.input)
+        lines = _numbered(spark, lines, arguments.input) if arguments.by_place else lines.select("value")
+        # Fields may be in others, and two of them in the same one.
+        fields = {"text": arguments.text_field, "id": arguments.id_field, "value": self._field}
+        tree: dict[str, Any] = {"lookalike_broken": None}
+        for path in filter(None, fields.values()):
+            here = tree
+            *above, last = path.split(".")
+            for name in above:
+                here = here.setdefault(name, {}) or {}
+            here.setdefault(last, None)
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "lookalike_broken"}
+        parsed = lines.where("trim(value) != ''").withColumn("parsed", F.from_json("value", _schema(tree), options))
+        of = {name: _within("parsed", path) for name, path in fields.items() if path}
+        broken = F.col("parsed").isNull() | F.col("parsed.lookalike_broken").isNotNull()
+        bad = broken | of["text"].isNull() | (F.lit(False) if arguments.by_place else of["id"].isNull())
+        self._check(parsed.where(bad).select("value"), arguments)
+        ids = F.col("place") if arguments.by_place else of["id"]
+        columns = [ids.alias(self.ID), of["text"].alias(self.TEXT), F.col("value").alias(self.LINE)]
+        if self._field:
+            columns.append(of["value"].alias(self.VALUE))
+        return parsed.where(~bad).select(*columns)
+
+    def _check(self, bad: DataFrame, arguments: argparse.Namespace) -> None:
+        """Tells of lines that are no documents; skips them only if that was asked for."""
+        self.bad = bad.count()
+        if not self.bad:
+            return
+        some = "; ".join(row.value[:80] for row in bad.limit(3).collect())
+        fields = f"`{arguments.text_field}`" + ("" if arguments.by_place else f" and `{arguments.id_field}`")
+        said = f"{self.bad} lines are no JSON object with fields {fields}: {some}"
+        if arguments.on_error == "stop":
+            ways = "--on-error skip leaves them out; --text-field and --id-field name fields; --by-place takes file and line as ids"
+            raise LookalikeError(f"{said}. {ways}")
+        print(f"skipped: {said}", file=sys.stderr)
+
+
+def _schema(tree: dict[str, Any]) -> str:
+    """Fields as Spark writes types. Everything is a string: numbers are taken as they are written."""
+    quoted = {f"`{name.replace('`', '``')}`": below for name, below in tree.items()}
+    return ", ".join(f"{name} {'string' if below is None else f'struct<{_nested(below)}>'}" for name, below in quoted.items())
+
+
+def _nested(tree: dict[str, Any]) -> str:
+    quoted = {f"`{name.replace('`', '``')}`": below for name, below in tree.items()}
+    return ", ".join(f"{name}: {'string' if below is None else f'struct<{_nested(below)}>'}" for name, below in quoted.items())
+
+
+def _within(column: str, path: str) -> Column:
+    found = F.col(column)
+    for name in path.split("."):
+        found = found.getField(name)
+    return found
+
+
+def _place(name: Column, number: Column) -> Column:
+    """An id of file and number, in the order of these."""
+    return F.concat(name, F.lit(":"), F.lpad(number.cast("string"), 12, "0"))
+
+
+def _name(spark: SparkSession, path: str) -> Column:
+    """The names of files, without the folder that all of them are in."""
+    files = spark.read.text(path).inputFiles()
+    folder = os.path.commonprefix([os.path.dirname(file) + "/" for file in files])
+    folder = folder[: folder.rfind("/") + 1]
+    return F.expr(f"substring(_metadata.file_path, {len(folder) + 1})")
+
+
+def _numbered(spark: SparkSession, lines: DataFrame, path: str) -> DataFrame:
+    """Lines with their places. Files are read in blocks, by several tasks: lines are counted within blocks, then blocks."""
+    named = lines.select("value", _name(spark, path).alias("file"), F.col("_metadata.file_block_start").alias("start"))
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        block: tuple[str, int] | None = None
+        count = 0
+        for batch in batches:
+            numbers = []
+            for file, start in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist()):
+                if (file, start) != block:
+                    block, count = (file, start), 0
+                count += 1
+                numbers.append(count)
+            yield batch_of(value=batch.column(0), file=batch.column(1), start=batch.column(2), number=numbers)
+
+    within = named.mapInArrow(counted, "value string, file string, start long, number long")
+    blocks = within.groupBy("file", "start").agg(F.max("number").alias("lines"))
+    before = Window.partitionBy("file").orderBy("start").rowsBetween(Window.unboundedPreceding, -1)
+    before_block = blocks.select("file", "start", F.coalesce(F.sum("lines").over(before), F.lit(0)).alias("before"))
+    numbered = within.join(F.broadcast(before_block), ["file", "start"])
+    return numbered.select("value", _place(F.col("file"), F.col("before") + F.col("number")).alias("place"))
+
+
+def _format_of(spark: SparkSession, path: str) -> str:
+    """What the names of the files say that they are."""
+    files = spark.read.text(path).inputFiles()
+    is_json = [bool(re.search(r"\.(jsonl|json|ndjson)(\.\w+)?$", file)) for file in files]
+    is_parquet = [file.endswith(".parquet") for file in files]
+    if files and all(is_json):
+        return "jsonl"
+    if files and all(is_parquet):
+        return "parquet"
+    raise LookalikeError(f"the names of the files in {path} do not say what they are; --input-format jsonl or parquet does")
+
+
+def _write(rows: DataFrame, path: str, format: str) -> None:
+    writer = rows.write.mode("overwrite")
+    writer.json(path) if format == "jsonl" else writer.parquet(path)
+
+
+def _recipe(name: str | None) -> Recipe | None:
+    if name is None:
+        return None
+    return Recipe.read(name) if name.endswith(".json") else Recipe(name)
+
+
+def _work(arguments: argparse.Namespace) -> str:
+    work = arguments.work or f"{arguments.output}/_work"
+    return str(work)
+
+
+def _mode(arguments: argparse.Namespace) -> str:
+    return "overwrite" if arguments.overwrite else "errorifexists"
+
+
+# ---- the command line
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lookalike.spark", description="Near-duplicate search on Apache Spark.", allow_abbrev=False
+    )
+    jobs = parser.add_subparsers(dest="job", required=True, metavar="JOB")
+
+    def job(name: str, help: str, input: str) -> argparse.ArgumentParser:
+        made = jobs.add_parser(name, help=help, description=help, allow_abbrev=False)
+        made.add_argument("input", metavar="INPUT", help=input)
+        made.add_argument("output", metavar="OUTPUT", help="the folder to write to")
+        made.add_argument("--master", help="the cluster, as spark-submit has it; local[*] if nothing says otherwise")
+        made.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
+        return made
+
+    def documents(made: argparse.ArgumentParser) -> None:
+        made.add_argument("--text-field", default="text", metavar="FIELD", help="the text; dots reach into fields (%(default)s)")
+        made.add_argument("--id-field", default="id", metavar="FIELD", help="the id (%(default)s)")
+        made.add_argument("--by-place", action="store_true", help="ids are file and line")
+        made.add_argument("--input-format", choices=FORMATS, help="what the files are; their names say it otherwise")
+        made.add_argument("--on-error", choices=("stop", "skip"), default="stop", help="lines that are no documents (%(default)s)")
+        made.add_argument("--recipe", metavar="NAME|FILE", help="everything between text and signature (text)")
+        made.add_argument("--terms", metavar="FILE", help="statistics of terms, if the recipe weighs by them")
+
+    def near(made: argparse.ArgumentParser) -> None:
+        made.add_argument("--bucket", type=int, default=20_000, metavar="N", help="larger buckets are cut (%(default)s)")
+        limit = "refuse to compare more pairs (%(default)s)"
+        made.add_argument("--most-candidates", type=lambda text: int(float(text)), default=10**12, metavar="N", help=limit)
+
+    def clustering(made: argparse.ArgumentParser, linkage: str) -> None:
+        made.add_argument("--linkage", choices=("star", "components"), default=linkage, help="what a cluster is (%(default)s)")
+        one = "up to so many pairs, one task makes clusters (%(default)s)"
+        made.add_argument("--in-one-process", type=int, default=4_000_000, metavar="N", help=one)
+        made.add_argument("--work", metavar="FOLDER", help="where stages are kept, for a rerun (OUTPUT/_work)")
+
+    made = job("dedup", "Remove near-duplicates from JSON lines or Parquet.", "files, folders or globs of JSON lines or Parquet")
+    how = made.add_mutually_exclusive_group()
+    how.add_argument("--similarity", type=float, metavar="S", help="alike from this Jaccard coefficient of word 3-grams on (0.7)")
+    how.add_argument("--radius", type=int, metavar="BITS", help="in its place: signatures of --recipe at most so many bits apart")
+    made.add_argument("--verify", metavar="CHECK", help="none, jaccard:S, containment:S or cosine:S")
+    rules = "first (the least id), longest, newest:FIELD, max:FIELD, min:FIELD, prefer:FIELD=VALUE,VALUE"
+    made.add_argument("--keep", default="first", metavar="RULE", help=f"which of a cluster is kept: {rules}")
+    documents(made)
+    near(made)
+    clustering(made, "star")
+
+    made = job("sign", "Make signatures: id and signature, as Parquet.", "files, folders or globs of JSON lines or Parquet")
+    documents(made)
+    made.add_argument("--overwrite", action="store_true", help="replace what is in OUTPUT")
+
+    made = job("pairs", "Find all pairs of signatures within a radius.", "Parquet with id and signature, as `sign` makes it")
+    made.add_argument("--radius", type=int, required=True, metavar="BITS", help="at most so many bits apart")
+    all_copies = "of those with the same signature: the first with each other one, or all pairs (%(default)s)"
+    made.add_argument("--copies", choices=("star", "all"), default="star", help=all_copies)
+    near(made)
+    made.add_argument("--overwrite", action="store_true", help="replace what is in OUTPUT")
+
+    made = job("clusters", "Make clusters of pairs.", "Parquet with id_a and id_b, as `pairs` makes it")
+    clustering(made, "components")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""Pairs within a radius."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from .. import _engine
+from .._errors import LookalikeError
+from ._batches import batch_of, column_of, rows_of, use_task_threads
+from ._sign import need_columns
+from ._stages import Stages, input_of
+
+KEYED = "key long, path int, entry binary"
+PAIRS = "a binary, b binary, distance int"
+# Large buckets are cut so often, at most.
+LEVELS = 4
+# Buckets whose rows are too many to be cut are named in an error, so many of them.
+NAMED = 3
+
+
+@dataclass(frozen=True)
+class Near:
+    """What is near: entries begin with a signature of so many bits."""
+
+    bits: int
+    width: int
+    """The bytes of an entry."""
+    radius: int
+    bucket: int
+    """A bucket of more rows is cut by further bits."""
+    most_candidates: int
+    """More pairs than this are not compared."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.radius:
+            raise LookalikeError(f"the radius is {self.radius}; it is a number of bits, 0 or more")
+        if self.bucket < 2:
+            raise LookalikeError(f"bucket is {self.bucket}; a bucket has 2 rows or more")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which keys entries have: which bits, and of which keys the buckets are too large."""
+
+    blocks: list[int]
+    large: NDArray[np.int64]
+
+    def plan(self, near: Near) -> _engine.KeyPlan:
+        return _engine.KeyPlan(near.bits, near.radius, self.blocks, self.large)
+
+
+def pairs(
+    df: DataFrame,
+    radius: int,
+    *,
+    id: str = "id",
+    signature: str = "signature",
+    copies: str = "star",
+    bucket: int = 20_000,
+    most_candidates: int = 10**12,
+    work: str | None = None,
+) -> DataFrame:
+    """All pairs of documents whose signatures are at most `radius` bits apart, exactly: `id_a`, `id_b`, `distance`, each once,
+    `id_a` before `id_b` in the order of ids. Documents without a signature (null) are near nothing.
+
+    Documents with the same signature are one until the end. With `copies="star"`, the first of them (the one with the least id)
+    is paired with each of the others, and stands for them in all other pairs; with `copies="all"`, every pair is listed, as
+    `lookalike join` does: of 20,000 copies, 200 million.
+
+    Documents meet by keys, some bits of their signatures, longer ones for more documents. How many documents meet in each bucket
+    is counted first: buckets of more than `bucket` are cut by further bits, and if more than `most_candidates` pairs would be
+    compared, nothing is. Stages are kept in the folder `work`, if it is given: a rerun goes on where it was.
+    """
+    need_columns(df, id, signature)
+    if copies not in ("star", "all"):
+        raise LookalikeError(f"copies is {copies!r}; `star` or `all` is wanted")
+    plan = {"job": "pairs", "radius": radius, "id": id, "signature": signature, "copies": copies, "bucket": bucket}
+    stages = Stages(df.sparkSession, work, {**plan, "input": input_of(df)} if work else plan)
+    chosen = df.select(F.col(id).alias("id"), F.col(signature).cast("binary").alias("entry"))
+    signed = stages.keep("signatures", lambda: chosen.where("entry is not null"))
+    width = stages.note("width", lambda: {"bytes": width_of(signed)})["bytes"]
+    least = signed.groupBy("entry").agg(F.min("id").alias("id"))
+    first = stages.keep("first", lambda: least)
+    near = Near(8 * width, width, radius, bucket, most_candidates)
+    found = stages.keep("near", lambda: near_pairs(first.select("entry"), near, stages))
+    if copies == "all":
+        return all_pairs(signed, found)
+    # Of each signature the others are paired with the first.
+    firsts = first.withColumnRenamed("id", "id_a")
+    others = signed.withColumnRenamed("id", "id_b").join(firsts, "entry").where("id_a != id_b")
+    same = others.select("id_a", "id_b", F.lit(0).alias("distance"))
+    return same.unionByName(with_ids(found, first))
+
+
+def width_of(signed: DataFrame) -> int:
+    """How many bytes the signatures have."""
+    length = F.length("entry")
+    found = signed.agg(F.min(length).alias("least"), F.max(length).alias("most")).first()
+    if found is None or found.least is None:
+        return 8
+    if found.least != found.most:
+        said = f"{8 * found.least} bits ({found.least} bytes) and {8 * found.most} bits ({found.most} bytes)"
+        raise LookalikeError(f"the signatures are of different widths: {said}; one recipe makes one width")
+    if not 4 <= found.least <= 512:
+        raise LookalikeError(f"signatures have 32 to 4096 bits; these have {8 * found.least} ({found.least} bytes)")
+    return int(found.least)
+
+
+def with_ids(found: DataFrame, ids: DataFrame) -> DataFrame:
+    """Pairs of entries as pairs of the documents that have them."""
+    one = ids.select(F.col("entry").alias("a"), F.col("id").alias("one"))
+    other = ids.select(F.col("entry").alias("b"), F.col("id").alias("other"))
+    both = found.join(one, "a").join(other, "b")
+    return both.select(F.least("one", "other").alias("id_a"), F.greatest("one", "other").alias("id_b"), "distance")
+
+
+def all_pairs(signed: DataFrame, found: DataFrame) -> DataFrame:
+    """Pairs of entries as pairs of all documents that have them, and those that have the same one."""
+    one = signed.select("entry", F.col("id").alias("id_a"))
+    other = signed.select("entry", F.col("id").alias("id_b"))
+    same = one.join(other, "entry").where("id_a < id_b")
+    return same.select("id_a", "id_b", F.lit(0).alias("distance")).unionByName(with_ids(found, signed))
+
+
+def near_pairs(entries: DataFrame, near: Near, stages: Stages) -> DataFrame:
+    """All pairs of different entries that are near each other: `a`, `b` and their distance, each once."""
+
+    def chosen() -> dict[str, object]:
+        keys, candidates = choose_keys(entries, near)
+        return {"blocks": keys.blocks, "large": keys.large.tolist(), "candidates": candidates}
+
+    noted = stages.note("keys", chosen)
+    refuse(noted["candidates"], near)
+    keys = Keys(noted["blocks"], np.array(noted["large"], np.int64))
+    return compared(keyed(entries, near, keys), near, keys)
+
+
+def refuse(candidates: float, near: Near) -> None:
+    """Refuses to compare more pairs than was allowed."""
+    if candidates > near.most_candidates:
+        raise LookalikeError(
+            f"{candidates:.3g} pairs of rows would be compared within a radius of {near.radius} of {near.bits} bits, and "
+            f"most_candidates is {near.most_candidates:.3g}. A smaller radius or wider signatures meet fewer; or allow more"
+        )
+
+
+def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float]:
+    """Counts the entries of each bucket, cuts those that are too large, and says how many pairs meet in the end."""
+    bits, blocks = near.bits, [_engine.KeyPlan.blocks_for(near.bits, near.radius, entries.count())]
+    keys = Keys(blocks, np.empty(0, np.int64))
+    while True:
+        counts = keyed(entries, near, keys).groupBy("key").count()
+        candidates, large = histogram(counts, near.bucket)
+        # What a key leaves out is cut next.
+        bits = bits * near.radius // keys.blocks[-1]
+        if not large or len(keys.blocks) == LEVELS or bits <= near.radius:
+            return keys, candidates
+        most = max(count for _, count in large)
+        blocks = [*keys.blocks, _engine.KeyPlan.blocks_for(bits, near.radius, most)]
+        larger = np.array([key for key, _ in large], np.int64)
+        keys = Keys(blocks, np.concatenate([keys.large, larger]))
+
+
+def histogram(counts: DataFrame, bucket: int) -> tuple[float, list[tuple[int, int]]]:
+    """How many pairs meet in buckets of these sizes, and the buckets that are too large."""
+    meeting = F.col("count").cast("double") * (F.col("count") - 1) / 2
+    large = F.collect_list(F.when(F.col("count") > bucket, F.struct("key", "count")))
+    found = counts.where("count > 1").agg(F.sum(meeting).alias("pairs"), large.alias("large")).first()
+    if found is None or found.pairs is None:
+        return 0.0, []
+    return float(found.pairs), [(row.key, row["count"]) for row in found.large]
+
+
+def keyed(entries: DataFrame, near: Near, keys: Keys) -> DataFrame:
+    """Each entry with all its keys."""
+
+    def with_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        use_task_threads()
+        plan = keys.plan(near)
+        for batch in batches:
+            rows = rows_of(batch.column(0), near.width)
+            at, paths, found = plan.keys(rows)
+            yield batch_of(key=found, path=paths, entry=column_of(rows[at]))
+
+    return entries.select("entry").mapInArrow(with_keys, KEYED)
+
+
+def compared(keyed: DataFrame, near: Near, keys: Keys | None) -> DataFrame:
+    """The pairs of those that have the same key, if they are near. Without a plan for the keys, a pair may be there several
+    times."""
+
+    def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        use_task_threads()
+        plan = None if keys is None else keys.plan(near)
+        buckets = _engine.Buckets(near.width, near.bits, near.radius, plan)
+        for batch in batches:
+            rows = rows_of(batch.column(2), near.width)
+            yield from pair_batches(buckets.push(batch.column(0).to_numpy(), batch.column(1).to_numpy(), rows))
+        yield from pair_batches(buckets.finish())
+
+    # Rows with the same key come to one task, one behind the other.
+    return keyed.repartition("key").sortWithinPartitions("key").mapInArrow(compare, PAIRS)
+
+
+# So many pairs are handed out at a time.
+BATCH = 1 << 17
+
+
+def pair_batches(
+    found: tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32]],
+) -> Iterator[pa.RecordBatch]:
+    """Pairs as batches; none if there are none."""
+    a, b, distances = found
+    for start in range(0, len(distances), BATCH):
+        some = slice(start, start + BATCH)
+        yield batch_of(a=column_of(a[some]), b=column_of(b[some]), distance=distances[some])
+
+
+def sortable(column: Column, kind: str) -> Column:
+    """Ids as bytes that are in the order of the ids."""
+    if kind == "string":
+        return F.encode(column, "utf-8")
+    if kind == "binary":
+        return column
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        # The sign is flipped: negative numbers come first.
+        flipped = column.cast("long").bitwiseXOR(F.lit(-(1 << 63)))
+        return F.unhex(F.lpad(F.hex(flipped), 16, "0"))
+    raise LookalikeError(f"ids are strings, bytes or whole numbers; these are {kind}")

@@ -1,0 +1,132 @@
+"""Stages: results between the steps of a job, each written once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.storagelevel import StorageLevel
+
+from .._engine import __version__
+from .._errors import LookalikeError
+
+
+class Stages:
+    """Keeps the result of each step in a folder that all executors reach, with a fingerprint of what it was made from; a
+    rerun reads what is there. Without a folder, results are cached in the executors, and made again if one is lost."""
+
+    def __init__(self, spark: SparkSession, folder: str | None, plan: dict[str, Any]) -> None:
+        self._spark = spark
+        self.folder = None if folder is None else str(folder).rstrip("/")
+        self._plan = {"lookalike": __version__, **plan}
+        self._noted: dict[str, dict[str, Any]] = {}
+        if self.folder is not None:
+            self._claim()
+
+    def _claim(self) -> None:
+        """Makes the folder ours, or refuses if something else was done there."""
+        found = self._read("plan")
+        if found is None:
+            if self._is_taken():
+                raise LookalikeError(
+                    f"{self.folder} has files that are of no job, or its plan is damaged; take another folder, or remove it"
+                )
+            self._write("plan", self._plan)
+            return
+        names = sorted({*found, *self._plan})
+        other = [name for name in names if found.get(name) != self._plan.get(name)]
+        if other:
+            said = "; ".join(f"{name} was {_short(found.get(name))}, is {_short(self._plan.get(name))}" for name in other)
+            raise LookalikeError(
+                f"{self.folder} has the stages of another job: {said}. Take another folder, or remove this one"
+            )
+
+    def keep(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """The result of a step: read if it is there, otherwise made."""
+        if self.folder is None:
+            return make().persist(StorageLevel.DISK_ONLY)
+        path = f"{self.folder}/{name}"
+        mark = self._read(f"{name}.done")
+        if mark is None or not self._is_whole(path, mark):
+            made = make()
+            made.write.mode("overwrite").parquet(path)
+            self._write(f"{name}.done", {"rows": self._spark.read.parquet(path).count()})
+        return self._spark.read.parquet(path)
+
+    def note(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The same for what is only told."""
+        found = self._noted.get(name)
+        if found is None and self.folder is not None:
+            found = self._read(f"{name}.json")
+        if found is None:
+            found = make()
+            if self.folder is not None:
+                self._write(f"{name}.json", found)
+        self._noted[name] = found
+        return found
+
+    def replace(self, name: str, frame: DataFrame) -> DataFrame:
+        """Writes a result that is of no use to a rerun, over what is there."""
+        path = f"{self.folder}/{name}"
+        frame.write.mode("overwrite").parquet(path)
+        return self._spark.read.parquet(path)
+
+    def _is_whole(self, path: str, mark: dict[str, Any]) -> bool:
+        """Whether a stage has the rows that it had: files have come to nothing before."""
+        try:
+            return self._spark.read.parquet(path).count() == mark.get("rows")
+        except AnalysisException:
+            return False
+
+    def _is_taken(self) -> bool:
+        """Whether there is anything in the folder."""
+        try:
+            files = self._spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(self.folder)
+            return bool(files.select("path").head(1))
+        except AnalysisException as error:
+            if _is_missing(error):
+                return False
+            raise
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        """What was written under a name; nothing if that is not there or not whole."""
+        try:
+            lines = self._spark.read.text(f"{self.folder}/{name}", wholetext=True).collect()
+            found = json.loads(lines[0].value) if len(lines) == 1 else None
+        except AnalysisException as error:
+            if _is_missing(error):
+                return None
+            raise
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _write(self, name: str, what: dict[str, Any]) -> None:
+        line = self._spark.createDataFrame([(json.dumps(what, sort_keys=True),)], "value string")
+        line.coalesce(1).write.mode("overwrite").text(f"{self.folder}/{name}")
+
+
+def _is_missing(error: AnalysisException) -> bool:
+    return "PATH_NOT_FOUND" in (error.getCondition() or "") or "UNABLE_TO_INFER_SCHEMA" in (error.getCondition() or "")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def input_of(frame: DataFrame) -> dict[str, Any]:
+    """What tells one input from another: its columns, and the names, sizes and times of its files."""
+    plan: dict[str, Any] = {"columns": frame.schema.simpleString()}
+    files = frame.inputFiles()
+    if files:
+        about = frame.sparkSession.read.format("binaryFile").load(files)
+        facts = F.xxhash64("path", "length", "modificationTime").cast("decimal(38,0)")
+        hashed = about.agg(F.count("*").alias("files"), F.sum("length").alias("bytes"), F.sum(facts).alias("hash")).first()
+        if hashed is not None:
+            plan["files"], plan["bytes"], plan["hash"] = int(hashed.files), int(hashed.bytes), str(hashed.hash)
+    return plan
