@@ -4,8 +4,9 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
     path::Path,
+    sync::Arc,
 };
 
 use anyhow::Context;
@@ -19,13 +20,14 @@ use serde_json::value::RawValue;
 use crate::{
     failure::hinted,
     input::{Format, decompressed, of_name},
+    output::counted,
 };
 
 /// Documents, numbered as they come.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
-    rows: HashMap<String, u32>,
-    names: Vec<String>,
+    rows: HashMap<Arc<str>, u32>,
+    names: Vec<Arc<str>>,
 }
 
 impl Ids {
@@ -34,8 +36,9 @@ impl Ids {
             return row;
         }
         let row = self.names.len() as u32;
-        self.rows.insert(id.to_owned(), row);
-        self.names.push(id.to_owned());
+        let id: Arc<str> = id.into();
+        self.rows.insert(Arc::clone(&id), row);
+        self.names.push(id);
         row
     }
 
@@ -49,6 +52,10 @@ impl Ids {
 
     pub(crate) fn len(&self) -> usize {
         self.names.len()
+    }
+
+    pub(crate) fn into_names(self) -> Vec<Arc<str>> {
+        self.names
     }
 }
 
@@ -72,64 +79,85 @@ pub(crate) struct Linked {
 }
 
 /// The fields of a record that may be of use; an empty one is not there.
-type Fields<'a> = HashMap<&'a str, Option<String>>;
+pub(crate) type Fields<'a> = HashMap<&'a str, Option<String>>;
 
 /// Names of the first and second document of a pair, as files have them.
 const PAIR_FIELDS: [[&str; 2]; 2] = [["id_a", "id_b"], ["id1", "id2"]];
 const VALUE: &str = "value";
 
+/// Gives `each` the fields of every record of a file, with its place; what it says is wrong is an error there.
+pub(crate) fn each_record(
+    path: &Path,
+    hint: &str,
+    mut each: impl FnMut(&Fields<'_>) -> Result<(), String>,
+) -> anyhow::Result<()> {
+    let name = path.display().to_string();
+    let each = |place: &str, fields: Fields<'_>| {
+        each(&fields).map_err(|problem| hinted(format!("{name}{place}: {problem}"), hint))
+    };
+    if path == Path::new("-") {
+        return read_standard_input(&name, each);
+    }
+    let source = File::open(path).with_context(|| name.clone())?;
+    let (format, compression) = of_name(&name);
+    if format == Some(Format::Parquet) {
+        return read_parquet(source, &name, each);
+    }
+    let stream = decompressed(source, compression).with_context(|| name.clone())?;
+    let stream = BufReader::new(stream);
+    match format {
+        Some(Format::Jsonl) => read_json_lines(stream, &name, each),
+        Some(Format::Csv) => read_table(stream, &name, b',', each),
+        Some(Format::Tsv) => read_table(stream, &name, b'\t', each),
+        _ => Err(hinted(
+            format!("{name}: labels, pairs and clusters are not in files of this name"),
+            "they are .jsonl, .csv, .tsv (also .gz or .zst) or .parquet",
+        )),
+    }
+}
+
+/// Standard input has no name that tells: JSON lines begin with a brace, and everything else is CSV.
+fn read_standard_input(
+    name: &str,
+    each: impl FnMut(&str, Fields<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let stream = decompressed(io::stdin().lock(), None).with_context(|| name.to_owned())?;
+    let mut stream = BufReader::new(stream);
+    match stream.fill_buf().with_context(|| name.to_owned())?.first() {
+        Some(b'{') => read_json_lines(stream, name, each),
+        _ => read_table(stream, name, b',', each),
+    }
+}
+
+/// The two documents of a record that is a pair.
+pub(crate) fn pair_of<'f>(fields: &'f Fields<'_>) -> Option<(&'f str, &'f str)> {
+    let of = |field: &str| fields.get(field).and_then(Option::as_deref);
+    PAIR_FIELDS.iter().find_map(|[a, b]| of(a).zip(of(b)))
+}
+
 impl Reader<'_> {
     pub(crate) fn read(&self, path: &Path, ids: &mut Ids) -> anyhow::Result<Linked> {
-        let name = path.display().to_string();
         let mut found = Found::default();
-        let each = |place: &str, fields: Fields<'_>| {
-            self.add(fields, ids, &mut found).map_err(|problem| {
-                hinted(
-                    format!("{name}{place}: {problem}"),
-                    "a record is a document with its cluster (`id`, `cluster`), or a pair (`id_a`, `id_b`, perhaps `value`)",
-                )
-            })
-        };
-        let source = File::open(path).with_context(|| name.clone())?;
-        let (format, compression) = of_name(&name);
-        match format {
-            Some(Format::Parquet) => read_parquet(source, &name, each)?,
-            format => {
-                let stream = BufReader::new(
-                    decompressed(source, compression).with_context(|| name.clone())?,
-                );
-                match format {
-                    Some(Format::Jsonl) => read_json_lines(stream, &name, each)?,
-                    Some(Format::Csv) => read_table(stream, &name, b',', each)?,
-                    Some(Format::Tsv) => read_table(stream, &name, b'\t', each)?,
-                    _ => {
-                        return Err(hinted(
-                            format!(
-                                "{name}: labels, pairs and clusters are not in files of this name"
-                            ),
-                            "they are .jsonl, .csv, .tsv (also .gz or .zst) or .parquet",
-                        ));
-                    }
-                }
-            }
-        }
-        found.finish(&name)
+        each_record(
+            path,
+            "a record is a document with its cluster (`id`, `cluster`), or a pair (`id_a`, `id_b`, perhaps `value`)",
+            |fields| self.add(fields, ids, &mut found),
+        )?;
+        found.finish(&path.display().to_string())
     }
 
     /// Adds what a record says.
-    fn add(&self, fields: Fields<'_>, ids: &mut Ids, found: &mut Found) -> Result<(), String> {
-        let of = |field: &str| fields.get(field).and_then(Option::as_deref);
-        for [a, b] in PAIR_FIELDS {
-            if let (Some(a), Some(b)) = (of(a), of(b)) {
-                let (a, b) = (ids.row(a), ids.row(b));
-                found.rows.extend([a, b]);
-                if self.belong_together(&fields)? {
-                    found.pairs.push((a, b));
-                }
-                found.has_pairs = true;
-                return Ok(());
+    fn add(&self, fields: &Fields<'_>, ids: &mut Ids, found: &mut Found) -> Result<(), String> {
+        if let Some((a, b)) = pair_of(fields) {
+            let (a, b) = (ids.row(a), ids.row(b));
+            found.rows.extend([a, b]);
+            if self.belong_together(fields)? {
+                found.pairs.push((a, b));
             }
+            found.has_pairs = true;
+            return Ok(());
         }
+        let of = |field: &str| fields.get(field).and_then(Option::as_deref);
         let (id, cluster) =
             (self.id_field.unwrap_or("id"), self.cluster_field.unwrap_or("cluster"));
         let id = of(id).ok_or_else(|| format!("there is no field `{id}`"))?;
@@ -253,22 +281,32 @@ fn read_table(
         // Ids with quotes in them are common where tabs are between.
         .quoting(separator == b',')
         .from_reader(stream);
-    let mut names: Option<Vec<String>> = None;
+    let mut header: Option<Vec<String>> = None;
+    let mut is_first = true;
     for row in table.records() {
         let row = row.with_context(|| name.to_owned())?;
         let line = row.position().map_or(0, csv::Position::line);
-        let Some(names) = &names else {
-            let header = header_of(&row);
-            let is_header = header.is_some();
-            let header =
-                header.unwrap_or_else(|| ["id_a", "id_b", VALUE].map(str::to_owned).into());
-            if !is_header {
-                each(&format!(":{line}"), fields_of(&header, &row))?;
+        if std::mem::take(&mut is_first) {
+            header = header_of(&row);
+            if header.is_some() {
+                continue;
             }
-            names = Some(header);
-            continue;
+        }
+        if let Some(header) = header.as_ref().filter(|header| header.len() != row.len()) {
+            return Err(hinted(
+                format!(
+                    "{name}:{line}: {} where the header has {}",
+                    counted(row.len() as u64, "column"),
+                    header.len()
+                ),
+                "perhaps a quote is missing, or a separator stands in an unquoted field",
+            ));
+        }
+        let fields = match &header {
+            Some(names) => fields_of(names.iter().map(String::as_str), &row),
+            None => fields_of(["id_a", "id_b", VALUE].into_iter(), &row),
         };
-        each(&format!(":{line}"), fields_of(names, &row))?;
+        each(&format!(":{line}"), fields)?;
     }
     Ok(())
 }
@@ -283,9 +321,9 @@ fn header_of(row: &csv::StringRecord) -> Option<Vec<String>> {
     (pairs || has("cluster") || names.len() > 3).then_some(names)
 }
 
-fn fields_of<'a>(names: &'a [String], row: &csv::StringRecord) -> Fields<'a> {
+fn fields_of<'a>(names: impl Iterator<Item = &'a str>, row: &csv::StringRecord) -> Fields<'a> {
     let value = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
-    names.iter().map(String::as_str).zip(row.iter().map(value)).collect()
+    names.zip(row.iter().map(value)).collect()
 }
 
 fn read_parquet(

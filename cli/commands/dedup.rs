@@ -39,7 +39,7 @@ use crate::{
     },
     failure::hinted,
     input::{InputArgs, ReadArgs, Sources},
-    output::{PairFormat, Steps, check_output, counted, print, say},
+    output::{RowFormat, Steps, check_output, counted, print, say},
     size,
 };
 
@@ -331,7 +331,7 @@ impl Run<'_> {
         for path in [&args.pairs, &args.clusters].into_iter().flatten() {
             check_output(path, sources)?;
         }
-        args.pairs.as_deref().map(PairFormat::of).transpose()?;
+        args.pairs.as_deref().map(RowFormat::of).transpose()?;
         if let Some(pipe) = sources.pipe() {
             let problem = format!("{pipe} is a pipe, but the input is read twice");
             return Err(hinted(problem, "give it on standard input, with `-` as its name"));

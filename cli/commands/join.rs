@@ -1,7 +1,6 @@
 //! `lookalike join`.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -16,8 +15,7 @@ use serde_json::json;
 
 use super::{Global, Outcome};
 use crate::{
-    failure::hinted,
-    output::{PairFormat, PairWriter, check_place, counted, open_signatures, print, say},
+    output::{PairWriter, RowFormat, check_rows, counted, open_signatures, print, say},
     size,
 };
 
@@ -52,21 +50,36 @@ pub(crate) struct Join {
     #[arg(long, short, value_name = "BITS")]
     radius: u32,
 
-    /// The most memory beside the signatures: with less, they are read more often, and pairs are sorted on disk
-    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
-    memory: u64,
-
-    /// Of the pairs at the very radius, the share that must be found where finding all takes long
-    #[arg(long, value_name = "SHARE", default_value_t = 0.98, value_parser = share)]
-    recall: f64,
-
-    /// Find all pairs, however long it takes
-    #[arg(long, conflicts_with = "recall")]
-    exact: bool,
+    #[command(flatten)]
+    how: JoinArgs,
 
     /// Refuse if there are more pairs than this
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     at_most: u64,
+}
+
+/// How pairs are found.
+#[derive(Debug, Args)]
+pub(super) struct JoinArgs {
+    /// The most memory beside the signatures: with less, they are read more often, and pairs are sorted on disk
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
+    #[arg(requires = "radius")]
+    pub(super) memory: u64,
+
+    /// Of the pairs at the very radius, the share that must be found where finding all takes long
+    #[arg(long, value_name = "SHARE", default_value_t = 0.98, value_parser = share)]
+    #[arg(requires = "radius")]
+    recall: f64,
+
+    /// Find all pairs, however long it takes
+    #[arg(long, conflicts_with = "recall", requires = "radius")]
+    exact: bool,
+}
+
+impl JoinArgs {
+    pub(super) fn recall(&self) -> f64 {
+        if self.exact { 1.0 } else { self.recall }
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -100,28 +113,17 @@ impl Join {
     fn settings(&self) -> JoinSettings {
         JoinSettings {
             radius: self.radius,
-            memory: self.memory,
-            recall: if self.exact { 1.0 } else { self.recall },
+            memory: self.how.memory,
+            recall: self.how.recall(),
             most_pairs: self.at_most,
         }
     }
 
     /// Refuses what cannot be written before any work is done.
-    fn check_output(&self) -> anyhow::Result<Option<PairFormat>> {
-        let Some(output) = &self.output else { return Ok(None) };
-        check_place(output)?;
-        let format = PairFormat::of(output)?;
-        let same = |input: &PathBuf| {
-            fs::canonicalize(input)
-                .ok()
-                .zip(fs::canonicalize(output).ok())
-                .is_some_and(|(a, b)| a == b)
-        };
-        if [Some(&self.file), self.other.as_ref()].into_iter().flatten().any(same) {
-            let problem = format!("{} is one of the inputs and would be lost", output.display());
-            return Err(hinted(problem, "name another file with `-o`"));
-        }
-        Ok(Some(format))
+    fn check_output(&self) -> anyhow::Result<Option<RowFormat>> {
+        let inputs: Vec<&Path> =
+            [Some(&self.file), self.other.as_ref()].into_iter().flatten().map(|i| &**i).collect();
+        self.output.as_deref().map(|output| check_rows(output, &inputs)).transpose()
     }
 
     fn tell_work(
@@ -135,7 +137,7 @@ impl Join {
         let Estimate { compared, .. } = estimate(file.signatures(), others, settings)?;
         if compared > MANY {
             say(global, || {
-                let ways = if self.exact {
+                let ways = if self.how.exact {
                     "without `--exact` it may be less"
                 } else {
                     "a smaller `--recall` takes less"
@@ -151,15 +153,14 @@ impl Join {
         file: &SignatureFile,
         other: Option<&SignatureFile>,
         settings: &JoinSettings,
-        format: Option<PairFormat>,
+        format: Option<RowFormat>,
         global: &Global,
     ) -> anyhow::Result<Joined> {
         let place = self.output.as_deref().unwrap_or(Path::new("standard output"));
         let context = || place.display().to_string();
         let mut writer = match format {
             Some(format) => PairWriter::create(place, format, false),
-            None if global.json() => PairWriter::standard(PairFormat::Jsonl),
-            None => PairWriter::standard(PairFormat::Csv),
+            None => PairWriter::standard(global.json()),
         }
         .with_context(context)?;
         let id_b = other.unwrap_or(file);

@@ -6,6 +6,7 @@ mod bench;
 mod build;
 mod calibrate;
 mod check;
+mod cluster;
 mod compact;
 mod compare;
 mod completions;
@@ -82,6 +83,7 @@ enum Command {
     Build(build::Build),
     Search(Box<search::Search>),
     Join(join::Join),
+    Cluster(cluster::Cluster),
     Create(create::Create),
     Add(add::Add),
     Remove(remove::Remove),
@@ -137,6 +139,7 @@ impl Cli {
             Command::Build(command) => command.run(global),
             Command::Search(command) => command.run(global),
             Command::Join(command) => command.run(global),
+            Command::Cluster(command) => command.run(global),
             Command::Create(command) => command.run(global),
             Command::Add(command) => command.run(global),
             Command::Remove(command) => command.run(global),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::output::{PairFormat, PairWriter};
+use crate::output::{PairWriter, RowFormat};
 
 /// So many pairs are written at a time.
 const BATCH: usize = 1 << 12;
@@ -18,7 +18,7 @@ pub(crate) struct PairFile {
 
 impl PairFile {
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
-        let writer = PairWriter::create(path, PairFormat::of(path)?, true);
+        let writer = PairWriter::create(path, RowFormat::of(path)?, true);
         let writer = writer.with_context(|| path.display().to_string())?;
         Ok(PairFile { path: path.to_owned(), writer, waiting: Vec::new() })
     }

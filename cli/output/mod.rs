@@ -4,15 +4,17 @@ mod colour;
 mod pairs;
 mod parquet;
 mod reading;
+mod rows;
 mod steps;
 
 pub(crate) use colour::{Paint, colour};
-pub(crate) use pairs::{PairFormat, PairWriter};
+pub(crate) use pairs::PairWriter;
 pub(crate) use parquet::write_parquet;
 pub(crate) use reading::Reading;
+pub(crate) use rows::{RowFormat, RowWriter};
 pub(crate) use steps::Steps;
 
-use std::{fmt::Display, io::Write, path::Path};
+use std::{fmt::Display, fs, io::Write, path::Path};
 
 use anyhow::Context;
 
@@ -53,11 +55,22 @@ pub(crate) fn print(text: impl Display) -> anyhow::Result<()> {
 /// Refuses to write over what is read, and what is no file.
 pub(crate) fn check_output(path: &Path, sources: &Sources) -> anyhow::Result<()> {
     check_place(path)?;
-    if sources.reads(path) {
-        let problem = format!("{} is one of the inputs and would be lost", path.display());
-        return Err(hinted(problem, "name another file with `-o`"));
-    }
-    Ok(())
+    if sources.reads(path) { Err(would_be_lost(path)) } else { Ok(()) }
+}
+
+/// The format of a file to be written. Refuses to write over these files that are read, and what is no file.
+pub(crate) fn check_rows(path: &Path, inputs: &[&Path]) -> anyhow::Result<RowFormat> {
+    check_place(path)?;
+    let format = RowFormat::of(path)?;
+    let same = |input: &&Path| {
+        fs::canonicalize(input).ok().zip(fs::canonicalize(path).ok()).is_some_and(|(a, b)| a == b)
+    };
+    if inputs.iter().any(same) { Err(would_be_lost(path)) } else { Ok(format) }
+}
+
+fn would_be_lost(path: &Path) -> anyhow::Error {
+    let problem = format!("{} is one of the inputs and would be lost", path.display());
+    hinted(problem, "name another file with `-o`")
 }
 
 /// Refuses to write where no file can be.

@@ -1,40 +1,11 @@
-//! Pairs as CSV, JSON lines or Parquet: `id_a`, `id_b`, `distance`, and `similarity` where texts were compared.
+//! Rows of pairs: `id_a`, `id_b`, `distance`, and `similarity` where texts were compared.
 
-use std::{
-    io::{self, BufWriter, Write},
-    path::Path,
-    sync::Arc,
-};
+use std::{io, path::Path, sync::Arc};
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
-use lookalike::{partial::Partial, sigfile::suffix_of};
-use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties};
 use serde::Serialize;
 
-use crate::failure::hinted;
-
-/// How pairs are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PairFormat {
-    Csv,
-    Jsonl,
-    Parquet,
-}
-
-impl PairFormat {
-    /// By the suffix of a file.
-    pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
-        match suffix_of(path).as_deref() {
-            Some("csv") => Ok(PairFormat::Csv),
-            Some("jsonl" | "ndjson") => Ok(PairFormat::Jsonl),
-            Some("parquet") => Ok(PairFormat::Parquet),
-            _ => {
-                let problem = format!("{}: the suffix tells no format", path.display());
-                Err(hinted(problem, "write pairs to .csv, .jsonl or .parquet"))
-            }
-        }
-    }
-}
+use super::{RowFormat, RowWriter};
 
 /// A pair as it is written.
 #[derive(Debug, Serialize)]
@@ -49,72 +20,19 @@ struct Line<'a> {
 /// Two ids, how far apart their signatures are, and how alike the texts are if that was asked for.
 pub(crate) type PairLine<A, B> = (A, B, u32, Option<f64>);
 
-/// Where pairs are written: a file that appears when it is complete, or standard output.
-pub(crate) enum PairWriter {
-    Csv(Box<csv::Writer<Target>>),
-    Jsonl(BufWriter<Target>),
-    Parquet(Box<ArrowWriter<Partial>>),
-}
-
-pub(crate) enum Target {
-    File(Partial),
-    Standard(io::Stdout),
-}
-
-impl Write for Target {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Target::File(file) => file.write(bytes),
-            Target::Standard(out) => out.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Target::File(file) => file.flush(),
-            Target::Standard(out) => out.flush(),
-        }
-    }
-}
-
-impl Target {
-    fn complete(self) -> io::Result<()> {
-        match self {
-            Target::File(file) => file.complete(),
-            Target::Standard(mut out) => out.flush(),
-        }
-    }
-}
+/// Where pairs are written.
+pub(crate) struct PairWriter(RowWriter);
 
 impl PairWriter {
     /// Begins a file.
-    pub(crate) fn create(path: &Path, format: PairFormat, similarity: bool) -> io::Result<Self> {
-        let file = Partial::create(path)?;
-        match format {
-            PairFormat::Parquet => {
-                let packed = WriterProperties::builder().set_compression(Compression::SNAPPY);
-                let schema = batch(&[], similarity)?.schema();
-                let writer = ArrowWriter::try_new(file, schema, Some(packed.build()));
-                Ok(PairWriter::Parquet(Box::new(writer.map_err(io::Error::other)?)))
-            }
-            format => PairWriter::text(Target::File(file), format, similarity),
-        }
+    pub(crate) fn create(path: &Path, format: RowFormat, similarity: bool) -> io::Result<Self> {
+        let schema = batch(&[], similarity)?.schema();
+        Ok(PairWriter(RowWriter::create(path, format, &schema)?))
     }
 
-    /// Writes to standard output, which takes text.
-    pub(crate) fn standard(format: PairFormat) -> io::Result<Self> {
-        PairWriter::text(Target::Standard(io::stdout()), format, false)
-    }
-
-    fn text(target: Target, format: PairFormat, similarity: bool) -> io::Result<Self> {
-        if format == PairFormat::Jsonl {
-            return Ok(PairWriter::Jsonl(BufWriter::new(target)));
-        }
-        // The header is there even if no pair is.
-        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(target);
-        let names = ["id_a", "id_b", "distance", "similarity"];
-        writer.write_record(&names[..3 + usize::from(similarity)])?;
-        Ok(PairWriter::Csv(Box::new(writer)))
+    /// Writes to standard output: CSV, or JSON lines.
+    pub(crate) fn standard(json: bool) -> io::Result<Self> {
+        Ok(PairWriter(RowWriter::standard(json, &batch(&[], false)?.schema())?))
     }
 
     /// Writes some pairs, with similarities if the file has them.
@@ -132,51 +50,13 @@ impl PairWriter {
             distance: *distance,
             similarity: *similarity,
         });
-        match self {
-            PairWriter::Csv(writer) => {
-                for line in lines {
-                    writer.serialize(line).map_err(io_error)?;
-                }
-                Ok(())
-            }
-            PairWriter::Jsonl(writer) => {
-                for line in lines {
-                    serde_json::to_writer(&mut *writer, &line)?;
-                    writer.write_all(b"\n")?;
-                }
-                Ok(())
-            }
-            PairWriter::Parquet(writer) => {
-                let lines: Vec<Line<'_>> = lines.collect();
-                let similarity = lines.iter().any(|line| line.similarity.is_some());
-                let batch = batch(&lines, similarity)?;
-                writer.write(&batch).map_err(io::Error::other)
-            }
-        }
+        self.0
+            .write(lines, |lines| batch(lines, lines.iter().any(|line| line.similarity.is_some())))
     }
 
     /// Gives the file its name.
     pub(crate) fn complete(self) -> io::Result<()> {
-        let unwritten = |error: io::IntoInnerError<BufWriter<Target>>| error.into_error();
-        match self {
-            PairWriter::Csv(mut writer) => {
-                writer.flush()?;
-                let target = writer.into_inner();
-                target.map_err(|error| io::Error::other(error.to_string()))?.complete()
-            }
-            PairWriter::Jsonl(writer) => writer.into_inner().map_err(unwritten)?.complete(),
-            PairWriter::Parquet(writer) => {
-                writer.into_inner().map_err(io::Error::other)?.complete()
-            }
-        }
-    }
-}
-
-/// What the system said, so that a broken pipe is known as one.
-fn io_error(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
+        self.0.complete()
     }
 }
 

@@ -678,6 +678,7 @@ fn help_and_completions_are_there() {
         "terms",
         "build",
         "search",
+        "cluster",
         "compare",
         "info",
         "plan",
