@@ -222,10 +222,12 @@ def _place(name: Column, number: Column) -> Column:
 
 def _name(spark: SparkSession, path: str) -> Column:
     """The names of files, without the folder that all of them are in."""
-    files = spark.read.text(path).inputFiles()
+    # The same file is told as file:/ here and as file:/// there.
+    files = [re.sub("^file:/+", "/", file) for file in spark.read.text(path).inputFiles()]
     folder = os.path.commonprefix([os.path.dirname(file) + "/" for file in files])
     folder = folder[: folder.rfind("/") + 1]
-    return F.expr(f"substring(_metadata.file_path, {len(folder) + 1})")
+    name = F.regexp_replace("_metadata.file_path", "^file:/+", "/")
+    return F.when(name.startswith(folder), F.substring(name, len(folder) + 1, 1 << 20)).otherwise(name)
 
 
 def _numbered(spark: SparkSession, lines: DataFrame, path: str) -> DataFrame:

@@ -15,7 +15,7 @@ from .. import _engine
 from .._errors import LookalikeError
 from ._batches import batch_of, use_task_threads
 from ._sign import need_columns
-from ._stages import Stages, input_of
+from ._stages import Stages
 
 
 def clusters(
@@ -35,7 +35,7 @@ def clusters(
     """
     need_columns(pairs, id_a, id_b)
     plan = {"job": "clusters", "linkage": linkage, "id_a": id_a, "id_b": id_b}
-    stages = Stages(pairs.sparkSession, work, {**plan, "input": input_of(pairs)} if work else plan)
+    stages = Stages(pairs.sparkSession, work, plan, (pairs, id_a))
     chosen = pairs.select(F.col(id_a).alias("a"), F.col(id_b).alias("b")).where("a is not null and b is not null")
     edges = stages.keep("pairs", lambda: chosen)
     found = keepers_of(edges, linkage, in_one_process, stages)

@@ -21,7 +21,7 @@ from ._batches import batch_of, buffers_of, column_of, rows_of, use_task_threads
 from ._clusters import keepers_of
 from ._pairs import Near, compared, histogram, near_pairs, refuse, sortable
 from ._sign import need_columns, shared_file
-from ._stages import Stages, input_of
+from ._stages import Stages
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def dedup(
     settings = _settings(radius, similarity, recipe, verify, keep, linkage, text, id)
     need_columns(df, text, id)
     plan = {"job": "dedup", **asdict(settings), "recipe": _engine.Recipe.from_json(settings.recipe).hash, "bucket": bucket}
-    stages = Stages(df.sparkSession, work, {**plan, "input": input_of(df)} if work else plan)
+    stages = Stages(df.sparkSession, work, plan, (df, id))
     limits = (bucket, most_candidates, in_one_process)
     return Deduplicated(df, id, stages, _Steps(df, settings, shared_file(df, terms), limits, stages))
 

@@ -15,7 +15,7 @@ from .. import _engine
 from .._errors import LookalikeError
 from ._batches import batch_of, column_of, rows_of, use_task_threads
 from ._sign import need_columns
-from ._stages import Stages, input_of
+from ._stages import Stages
 
 KEYED = "key long, path int, entry binary"
 PAIRS = "a binary, b binary, distance int"
@@ -82,7 +82,7 @@ def pairs(
     if copies not in ("star", "all"):
         raise LookalikeError(f"copies is {copies!r}; `star` or `all` is wanted")
     plan = {"job": "pairs", "radius": radius, "id": id, "signature": signature, "copies": copies, "bucket": bucket}
-    stages = Stages(df.sparkSession, work, {**plan, "input": input_of(df)} if work else plan)
+    stages = Stages(df.sparkSession, work, plan, (df, id))
     chosen = df.select(F.col(id).alias("id"), F.col(signature).cast("binary").alias("entry"))
     signed = stages.keep("signatures", lambda: chosen.where("entry is not null"))
     width = stages.note("width", lambda: {"bytes": width_of(signed)})["bytes"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +21,16 @@ class Stages:
     """Keeps the result of each step in a folder that all executors reach, with a fingerprint of what it was made from; a
     rerun reads what is there. Without a folder, results are cached in the executors, and made again if one is lost."""
 
-    def __init__(self, spark: SparkSession, folder: str | None, plan: dict[str, Any]) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: str | None, plan: dict[str, Any], input: tuple[DataFrame, str] | None = None
+    ) -> None:
         self._spark = spark
         self.folder = None if folder is None else str(folder).rstrip("/")
         self._plan = {"lookalike": __version__, **plan}
         self._noted: dict[str, dict[str, Any]] = {}
         if self.folder is not None:
+            if input is not None:
+                self._plan.update({f"input's {name}": value for name, value in input_of(*input).items()})
             self._claim()
 
     def _claim(self) -> None:
@@ -52,9 +58,12 @@ class Stages:
         path = f"{self.folder}/{name}"
         mark = self._read(f"{name}.done")
         if mark is None or not self._is_whole(path, mark):
+            self._describe(name)
             made = make()
+            self._describe(name)
             made.write.mode("overwrite").parquet(path)
             self._write(f"{name}.done", {"rows": self._spark.read.parquet(path).count()})
+            self._describe(None)
         return self._spark.read.parquet(path)
 
     def note(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -63,7 +72,9 @@ class Stages:
         if found is None and self.folder is not None:
             found = self._read(f"{name}.json")
         if found is None:
+            self._describe(name)
             found = make()
+            self._describe(None)
             if self.folder is not None:
                 self._write(f"{name}.json", found)
         self._noted[name] = found
@@ -74,6 +85,10 @@ class Stages:
         path = f"{self.folder}/{name}"
         frame.write.mode("overwrite").parquet(path)
         return self._spark.read.parquet(path)
+
+    def _describe(self, name: str | None) -> None:
+        """What Spark's pages say that is done."""
+        self._spark.sparkContext.setJobDescription("" if name is None else f"lookalike: {name}")
 
     def _is_whole(self, path: str, mark: dict[str, Any]) -> bool:
         """Whether a stage has the rows that it had: files have come to nothing before."""
@@ -119,14 +134,26 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def input_of(frame: DataFrame) -> dict[str, Any]:
-    """What tells one input from another: its columns, and the names, sizes and times of its files."""
-    plan: dict[str, Any] = {"columns": frame.schema.simpleString()}
+def input_of(frame: DataFrame, id: str) -> dict[str, Any]:
+    """What tells one input from another: its files by their names, sizes and times, its ids, and what is done to it. Texts are not
+    read for that."""
+    ids = F.sum(F.xxhash64(id).cast("decimal(38,0)"))
+    counted = frame.agg(F.count("*").alias("rows"), ids.alias("ids")).first()
+    assert counted is not None
+    plan = {"columns": frame.schema.simpleString(), "rows": counted.rows, "ids": str(counted.ids), "plan": _plan_of(frame)}
     files = frame.inputFiles()
     if files:
         about = frame.sparkSession.read.format("binaryFile").load(files)
-        facts = F.xxhash64("path", "length", "modificationTime").cast("decimal(38,0)")
-        hashed = about.agg(F.count("*").alias("files"), F.sum("length").alias("bytes"), F.sum(facts).alias("hash")).first()
-        if hashed is not None:
-            plan["files"], plan["bytes"], plan["hash"] = int(hashed.files), int(hashed.bytes), str(hashed.hash)
+        facts = F.sum(F.xxhash64("path", "length", "modificationTime").cast("decimal(38,0)"))
+        found = about.agg(F.count("*").alias("files"), facts.alias("facts")).first()
+        assert found is not None
+        plan["files"] = f"{found.files}, {found.facts}"
     return plan
+
+
+def _plan_of(frame: DataFrame) -> str:
+    """A hash of what is done to the input, as far as Spark's plan tells: names of functions, not what is in them."""
+    plan = frame._jdf.queryExecution().analyzed().canonicalized().toString()
+    # Addresses of objects are others every time.
+    told = re.sub(r"@[0-9a-f]+", "", plan)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
