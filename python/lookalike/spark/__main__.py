@@ -31,11 +31,14 @@ FORMATS = ("jsonl", "parquet")
 
 def main() -> int:
     arguments = _parser().parse_args()
+    spark = _session(arguments)
     try:
-        told = _RUN[arguments.job](_session(arguments), arguments)
+        told = _RUN[arguments.job](spark, arguments)
     except (LookalikeError, PySparkException) as error:
         print(f"error: {_said(error)}", file=sys.stderr)
         return 2
+    finally:
+        spark.stop()
     print(json.dumps(told))
     return 0
 
@@ -46,6 +49,8 @@ def _said(error: Exception) -> str:
     inside = re.search(r"LookalikeError: (.*)", text)
     if inside:
         return inside[1]
+    if "No module named 'lookalike'" in text:
+        return "the executors do not have the package lookalike; docs/spark.md says how it gets there, for each kind of cluster"
     return text.splitlines()[0] if isinstance(error, AnalysisException) else text
 
 
