@@ -72,12 +72,6 @@ impl Recipe {
         self.0.to_json()
     }
 
-    /// Whether it weighs by statistics of terms.
-    #[getter]
-    fn needs_terms(&self) -> bool {
-        self.0.weight.needs_terms()
-    }
-
     /// How alike documents are whose signatures are so many bits apart.
     fn similarity(&self, distance: u32) -> f64 {
         let bits = self.0.signature.bits;

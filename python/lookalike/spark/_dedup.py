@@ -140,7 +140,7 @@ def dedup(
     prefer:FIELD=VALUE,VALUE. `linkage`: those alike the keeper (star), or connected (components). The other settings are those of
     `pairs` and `clusters`. Ids are strings, bytes or whole numbers, each once.
     """
-    settings = _settings(radius, similarity, recipe, verify, keep, linkage, text, id)
+    settings = _settings(radius, similarity, recipe, verify, keep, linkage, text, id, terms)
     need_columns(df, text, id)
     plan = {"job": "dedup", **asdict(settings), "recipe": _engine.Recipe.from_json(settings.recipe).hash, "bucket": bucket}
     stages = Stages(df.sparkSession, work, plan, (df, id))
@@ -157,6 +157,7 @@ def _settings(
     linkage: str,
     text: str,
     id: str,
+    terms: str | None,
 ) -> _Settings:
     if radius is not None and similarity is not None:
         raise LookalikeError("a radius, or a similarity: not both")
@@ -173,8 +174,7 @@ def _settings(
         how = (dial["recipe"], dial["radius"], similarity, dial["verify"])
         settings = _Settings(*how, keep, linkage, text, id, dial["small"])
     # Whatever is wrong with a setting is told here, not by an executor.
-    if not native_recipe(Recipe.from_json(settings.recipe)).needs_terms:
-        _sketcher(settings, None)
+    _sketcher(settings, terms)
     return settings
 
 

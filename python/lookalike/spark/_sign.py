@@ -30,7 +30,10 @@ def sign(
     need_columns(df, text)
     if signature in df.columns:
         raise LookalikeError(f"there is a column `{signature}` already; signature= names another")
-    json, file = native_recipe(recipe).json, shared_file(df, terms)
+    made = native_recipe(recipe)
+    # Whatever is wrong with the recipe is told here, not by an executor.
+    _engine.sign([], made, False, terms, None)
+    json, file = made.json, shared_file(df, terms)
 
     def signed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use_task_threads()

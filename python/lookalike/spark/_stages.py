@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +16,9 @@ from pyspark.storagelevel import StorageLevel
 
 from .._engine import __version__
 from .._errors import LookalikeError
+
+# What Spark raises of a file that is missing or damaged, when a plan is made and when it is run.
+_UNREADABLE = (AnalysisException, Py4JJavaError)
 
 
 class Stages:
@@ -94,7 +98,7 @@ class Stages:
         """Whether a stage has the rows that it had: files have come to nothing before."""
         try:
             return self._spark.read.parquet(path).count() == mark.get("rows")
-        except AnalysisException:
+        except _UNREADABLE:
             return False
 
     def _is_taken(self) -> bool:
@@ -112,11 +116,7 @@ class Stages:
         try:
             lines = self._spark.read.text(f"{self.folder}/{name}", wholetext=True).collect()
             found = json.loads(lines[0].value) if len(lines) == 1 else None
-        except AnalysisException as error:
-            if _is_missing(error):
-                return None
-            raise
-        except ValueError:
+        except (*_UNREADABLE, ValueError):
             return None
         return found if isinstance(found, dict) else None
 
