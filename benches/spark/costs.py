@@ -183,7 +183,7 @@ def pairs_of_rows(spark, folder, rows, log):
 def cost_of_keys(signed, rows, blocks, work, log):
     from lookalike.spark import _pairs
 
-    near = _pairs.Near(64, 8, 3, 20_000, 10**18)
+    near = _pairs.Near(64, 8, 3, 20_000, 10**18, 10**18)
     entries = signed.select(F.col("signature").alias("entry"))
     keys = _pairs.Keys([blocks], np.empty(0, np.int64))
     count = keys.plan(near).count

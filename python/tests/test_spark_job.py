@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import util
@@ -39,7 +40,12 @@ def job(spark_environment, tmp_path_factory):
 @pytest.fixture
 def quick_job(session, monkeypatch, capsys):
     """Runs the job with the Spark that the tests have: it need not be started for each."""
+    from pyspark.sql import SparkSession
+
     from lookalike.spark import __main__
+
+    # It goes on when the job has ended.
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)
 
     def run(*arguments, code=0):
         monkeypatch.setattr(sys, "argv", ["lookalike.spark", *map(str, arguments)])
@@ -108,7 +114,8 @@ def test_the_job_says_what_the_program_says(job, theirs, tmp_path):
     assert written_in(output / "_work") == before
     # One with other settings does not mix its results with those.
     refused = job("dedup", DOCS, output, "--similarity", "0.8", code=2)
-    assert "similarity" in refused.stderr and len(refused.stderr.splitlines()) < 5
+    assert re.search("^error: .*similarity was 0.7, is 0.8", refused.stderr, re.MULTILINE)
+    assert "\tat " not in refused.stderr, refused.stderr
     check_output(output, theirs)
 
 

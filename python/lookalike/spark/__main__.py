@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from lookalike import LookalikeError, Recipe
 from lookalike.spark import clusters, dedup, pairs, sign
 from lookalike.spark._batches import batch_of
+from lookalike.spark._stages import Files
 
 FORMATS = ("jsonl", "parquet")
 
@@ -49,6 +50,8 @@ def _said(error: Exception) -> str:
     inside = re.search(r"LookalikeError: (.*)", text)
     if inside:
         return inside[1]
+    if "stages of another job" in text:
+        return f"{text}; --restart does that"
     if "No module named 'lookalike'" in text:
         return "the executors do not have the package lookalike; docs/spark.md says how it gets there, for each kind of cluster"
     return text.splitlines()[0] if isinstance(error, AnalysisException) else text
@@ -71,6 +74,7 @@ def _session(arguments: argparse.Namespace) -> SparkSession:
 
 
 def _dedup(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
+    work = _work(spark, arguments)
     source = _Source(spark, arguments, field=arguments.keep.partition(":")[2].partition("=")[0])
     result = dedup(
         source.documents,
@@ -85,15 +89,15 @@ def _dedup(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]
         terms=arguments.terms,
         bucket=arguments.bucket,
         most_candidates=arguments.most_candidates,
+        most_pairs=arguments.most_pairs,
         in_one_process=arguments.in_one_process,
-        work=_work(arguments),
+        work=work,
     )
     told = {**result.counts, "bad": source.bad}
     source.write(result.kept, f"{arguments.output}/kept")
     _write(result.removed.orderBy("id"), f"{arguments.output}/removed", source.format)
     _write(result.clusters.orderBy("cluster", "id"), f"{arguments.output}/clusters", source.format)
-    report = spark.createDataFrame([(json.dumps(told),)], "value string")
-    report.coalesce(1).write.mode("overwrite").text(f"{arguments.output}/report")
+    Files(spark).write(f"{arguments.output}/report.json", told)
     return told
 
 
@@ -108,7 +112,7 @@ def _sign(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _pairs(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
-    limits = {"bucket": arguments.bucket, "most_candidates": arguments.most_candidates}
+    limits = {"bucket": arguments.bucket, "most_candidates": arguments.most_candidates, "most_pairs": arguments.most_pairs}
     found = pairs(spark.read.parquet(arguments.input), arguments.radius, copies=arguments.copies, **limits)
     found.write.mode(_mode(arguments)).parquet(arguments.output)
     return {"pairs": spark.read.parquet(arguments.output).count()}
@@ -116,7 +120,7 @@ def _pairs(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]
 
 def _clusters(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
     settings = {"linkage": arguments.linkage, "in_one_process": arguments.in_one_process}
-    found = clusters(spark.read.parquet(arguments.input), **settings, work=_work(arguments))
+    found = clusters(spark.read.parquet(arguments.input), **settings, work=_work(spark, arguments))
     found.write.mode("overwrite").parquet(f"{arguments.output}/clusters")
     read = spark.read.parquet(f"{arguments.output}/clusters")
     counted = read.agg(F.count("*").alias("all"), F.countDistinct("cluster").alias("clusters")).first()
@@ -282,9 +286,12 @@ def _recipe(name: str | None) -> Recipe | None:
     return Recipe.read(name) if name.endswith(".json") else Recipe(name)
 
 
-def _work(arguments: argparse.Namespace) -> str:
-    work = arguments.work or f"{arguments.output}/_work"
-    return str(work)
+def _work(spark: SparkSession, arguments: argparse.Namespace) -> str:
+    """The folder for stages, empty if that is asked for."""
+    work: str = arguments.work or f"{arguments.output}/_work"
+    if arguments.restart:
+        Files(spark).remove(work)
+    return work
 
 
 def _mode(arguments: argparse.Namespace) -> str:
@@ -292,6 +299,11 @@ def _mode(arguments: argparse.Namespace) -> str:
 
 
 # ---- the command line
+
+
+def _number(text: str) -> int:
+    """A whole number, as 1e12 as well."""
+    return int(float(text))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -320,13 +332,15 @@ def _parser() -> argparse.ArgumentParser:
     def near(made: argparse.ArgumentParser) -> None:
         made.add_argument("--bucket", type=int, default=20_000, metavar="N", help="larger buckets are cut (%(default)s)")
         limit = "refuse to compare more pairs (%(default)s)"
-        made.add_argument("--most-candidates", type=lambda text: int(float(text)), default=10**12, metavar="N", help=limit)
+        made.add_argument("--most-candidates", type=_number, default=10**12, metavar="N", help=limit)
+        made.add_argument("--most-pairs", type=_number, default=10**9, metavar="N", help="refuse to list more pairs (%(default)s)")
 
     def clustering(made: argparse.ArgumentParser, linkage: str) -> None:
         made.add_argument("--linkage", choices=("star", "components"), default=linkage, help="what a cluster is (%(default)s)")
         one = "up to so many pairs, one task makes clusters (%(default)s)"
         made.add_argument("--in-one-process", type=int, default=4_000_000, metavar="N", help=one)
         made.add_argument("--work", metavar="FOLDER", help="where stages are kept, for a rerun (OUTPUT/_work)")
+        made.add_argument("--restart", action="store_true", help="drop the stages of an earlier run, and begin again")
 
     made = job("dedup", "Remove near-duplicates from JSON lines or Parquet.", "files, folders or globs of JSON lines or Parquet")
     how = made.add_mutually_exclusive_group()

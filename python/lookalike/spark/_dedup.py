@@ -19,7 +19,7 @@ from .._errors import LookalikeError
 from .._recipe import Recipe, native_recipe
 from ._batches import batch_of, buffers_of, column_of, rows_of, use_task_threads
 from ._clusters import keepers_of
-from ._pairs import Near, compared, histogram, near_pairs, refuse, sortable
+from ._pairs import Near, compared, expected_pairs, histogram, near_pairs, refuse, sortable
 from ._sign import need_columns, shared_file
 from ._stages import Stages
 
@@ -124,6 +124,7 @@ def dedup(
     terms: str | None = None,
     bucket: int = 20_000,
     most_candidates: int = 10**12,
+    most_pairs: int = 10**9,
     in_one_process: int = 4_000_000,
     work: str | None = None,
 ) -> Deduplicated:
@@ -144,7 +145,7 @@ def dedup(
     need_columns(df, text, id)
     plan = {"job": "dedup", **asdict(settings), "recipe": _engine.Recipe.from_json(settings.recipe).hash, "bucket": bucket}
     stages = Stages(df.sparkSession, work, plan, (df, id))
-    limits = (bucket, most_candidates, in_one_process)
+    limits = (bucket, most_candidates, most_pairs, in_one_process)
     return Deduplicated(df, id, stages, _Steps(df, settings, shared_file(df, terms), limits, stages))
 
 
@@ -192,16 +193,16 @@ class _Steps:
     pairs to clusters, and clusters to what is removed."""
 
     def __init__(
-        self, df: DataFrame, settings: _Settings, terms: str | None, limits: tuple[int, int, int], stages: Stages
+        self, df: DataFrame, settings: _Settings, terms: str | None, limits: tuple[int, int, int, int], stages: Stages
     ) -> None:
         self._settings = settings
         self._stages = stages
-        bucket, most_candidates, in_one_process = limits
+        *of_near, in_one_process = limits
         self.sketches = stages.keep("sketches", lambda: _sketch(df, settings, terms))
         stages.note("checked", lambda: _check(self.sketches, settings))
         self.entries = stages.keep("entries", lambda: _entries(self.sketches, settings))
         width = settings.bits // 8 + (8 if settings.verifies or settings.similarity is not None else 0)
-        self._near = Near(settings.bits, width, settings.radius, bucket, most_candidates)
+        self._near = Near(settings.bits, width, settings.radius, *of_near)
         near = stages.keep("near", self._candidates)
         self.alike = stages.keep("alike", lambda: self._verified(near))
         edges = self.alike.select("a", "b")
@@ -224,8 +225,15 @@ class _Steps:
         each = self.entries.select("entry", F.posexplode(keys).alias("band", "of_band"))
         keyed = each.select(F.xxhash64("band", "of_band").alias("key"), F.lit(0).alias("path"), "entry")
         counts = keyed.groupBy("key").count()
-        noted = self._stages.note("keys", lambda: {"candidates": histogram(counts, near.bucket)[0]})
-        refuse(noted["candidates"], near)
+
+        def chosen() -> dict[str, Any]:
+            candidates, large = histogram(counts, near.bucket)
+            # A pair of near-copies has many keys in common, and is listed once.
+            most = [max(large, key=lambda bucket: bucket[1])] if large else []
+            return {"candidates": candidates, "expected": expected_pairs(keyed, near, most)}
+
+        noted = self._stages.note("keys", chosen)
+        refuse(noted["candidates"], noted["expected"], near)
         return compared(keyed, near, None).distinct()
 
     def _verified(self, near: DataFrame) -> DataFrame:

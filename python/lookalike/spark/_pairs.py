@@ -21,8 +21,9 @@ KEYED = "key long, path int, entry binary"
 PAIRS = "a binary, b binary, distance int"
 # Large buckets are cut so often, at most.
 LEVELS = 4
-# Buckets whose rows are too many to be cut are named in an error, so many of them.
-NAMED = 3
+# Of buckets that are large and cannot be cut, so many are looked at before they are compared, and so many rows of each.
+LOOKED_AT = 50
+SAMPLE = 1000
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Near:
     """A bucket of more rows is cut by further bits."""
     most_candidates: int
     """More pairs than this are not compared."""
+    most_pairs: int
+    """More pairs than this are not listed."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.radius:
@@ -56,6 +59,10 @@ class Keys:
         return _engine.KeyPlan(near.bits, near.radius, self.blocks, self.large)
 
 
+Large = list[tuple[int, int]]
+"""The keys of buckets, and how many rows these have."""
+
+
 def pairs(
     df: DataFrame,
     radius: int,
@@ -65,6 +72,7 @@ def pairs(
     copies: str = "star",
     bucket: int = 20_000,
     most_candidates: int = 10**12,
+    most_pairs: int = 10**9,
     work: str | None = None,
 ) -> DataFrame:
     """All pairs of documents whose signatures are at most `radius` bits apart, exactly: `id_a`, `id_b`, `distance`, each once,
@@ -76,7 +84,7 @@ def pairs(
 
     Documents meet by keys, some bits of their signatures, longer ones for more documents. How many documents meet in each bucket
     is counted first: buckets of more than `bucket` are cut by further bits, and if more than `most_candidates` pairs would be
-    compared, nothing is. Stages are kept in the folder `work`, if it is given: a rerun goes on where it was.
+    compared, or samples of large buckets promise more than `most_pairs`, nothing is. Stages are kept in the folder `work`, if it is given: a rerun goes on where it was.
     """
     need_columns(df, id, signature)
     if copies not in ("star", "all"):
@@ -88,7 +96,7 @@ def pairs(
     width = stages.note("width", lambda: {"bytes": width_of(signed)})["bytes"]
     least = signed.groupBy("entry").agg(F.min("id").alias("id"))
     first = stages.keep("first", lambda: least)
-    near = Near(8 * width, width, radius, bucket, most_candidates)
+    near = Near(8 * width, width, radius, bucket, most_candidates, most_pairs)
     found = stages.keep("near", lambda: near_pairs(first.select("entry"), near, stages))
     if copies == "all":
         return all_pairs(signed, found)
@@ -133,26 +141,34 @@ def near_pairs(entries: DataFrame, near: Near, stages: Stages) -> DataFrame:
     """All pairs of different entries that are near each other: `a`, `b` and their distance, each once."""
 
     def chosen() -> dict[str, object]:
-        keys, candidates = choose_keys(entries, near)
-        return {"blocks": keys.blocks, "large": keys.large.tolist(), "candidates": candidates}
+        keys, candidates, large = choose_keys(entries, near)
+        expected = expected_pairs(keyed(entries, near, keys), near, large)
+        return {"blocks": keys.blocks, "large": keys.large.tolist(), "candidates": candidates, "expected": expected}
 
     noted = stages.note("keys", chosen)
-    refuse(noted["candidates"], near)
+    refuse(noted["candidates"], noted["expected"], near)
     keys = Keys(noted["blocks"], np.array(noted["large"], np.int64))
     return compared(keyed(entries, near, keys), near, keys)
 
 
-def refuse(candidates: float, near: Near) -> None:
-    """Refuses to compare more pairs than was allowed."""
+def refuse(candidates: float, expected: float, near: Near) -> None:
+    """Refuses to compare, or to list, more pairs than was allowed."""
     if candidates > near.most_candidates:
         raise LookalikeError(
             f"{candidates:.3g} pairs of rows would be compared within a radius of {near.radius} of {near.bits} bits, and "
             f"most_candidates is {near.most_candidates:.3g}. A smaller radius or wider signatures meet fewer; or allow more"
         )
+    if expected > near.most_pairs:
+        raise LookalikeError(
+            f"about {expected:.3g} pairs are within a radius of {near.radius} of {near.bits} bits, in buckets of near-copies that "
+            f"nothing tells apart, and most_pairs is {near.most_pairs:.3g}. A smaller radius, or a higher similarity, has fewer; a "
+            "template that many documents share can be taken out of their texts; or allow more"
+        )
 
 
-def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float]:
-    """Counts the entries of each bucket, cuts those that are too large, and says how many pairs meet in the end."""
+def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float, Large]:
+    """Counts the entries of each bucket, cuts those that are too large, and says how many pairs meet in the end, and which
+    buckets are still too large."""
     bits, blocks = near.bits, [_engine.KeyPlan.blocks_for(near.bits, near.radius, entries.count())]
     keys = Keys(blocks, np.empty(0, np.int64))
     while True:
@@ -161,14 +177,14 @@ def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float]:
         # What a key leaves out is cut next.
         bits = bits * near.radius // keys.blocks[-1]
         if not large or len(keys.blocks) == LEVELS or bits <= near.radius:
-            return keys, candidates
+            return keys, candidates, large
         most = max(count for _, count in large)
         blocks = [*keys.blocks, _engine.KeyPlan.blocks_for(bits, near.radius, most)]
         larger = np.array([key for key, _ in large], np.int64)
         keys = Keys(blocks, np.concatenate([keys.large, larger]))
 
 
-def histogram(counts: DataFrame, bucket: int) -> tuple[float, list[tuple[int, int]]]:
+def histogram(counts: DataFrame, bucket: int) -> tuple[float, Large]:
     """How many pairs meet in buckets of these sizes, and the buckets that are too large."""
     meeting = F.col("count").cast("double") * (F.col("count") - 1) / 2
     large = F.collect_list(F.when(F.col("count") > bucket, F.struct("key", "count")))
@@ -176,6 +192,29 @@ def histogram(counts: DataFrame, bucket: int) -> tuple[float, list[tuple[int, in
     if found is None or found.pairs is None:
         return 0.0, []
     return float(found.pairs), [(row.key, row["count"]) for row in found.large]
+
+
+def expected_pairs(keyed: DataFrame, near: Near, large: Large) -> float:
+    """About how many pairs the largest buckets have, by a sample of each: near-copies are all near each other, and so many that
+    they cannot be listed."""
+    looked_at = sorted(large, key=lambda bucket: -bucket[1])[:LOOKED_AT]
+    if not looked_at:
+        return 0.0
+    spark = keyed.sparkSession
+    rates = spark.createDataFrame([(key, SAMPLE / count) for key, count in looked_at], "key long, rate double")
+    # By the row and not by chance: the same sample every time.
+    drawn = F.pmod(F.xxhash64("entry"), F.lit(1 << 30)) < F.col("rate") * (1 << 30)
+    sample = keyed.join(F.broadcast(rates), "key").where(drawn).select("key", "entry").toArrow()
+    keys, rows = sample["key"].to_numpy(), rows_of(sample["entry"].combine_chunks(), near.width)
+    expected = 0.0
+    for key, count in looked_at:
+        some = rows[keys == key]
+        if len(some) > 1:
+            buckets = _engine.Buckets(near.width, near.bits, near.radius, None)
+            buckets.push(np.zeros(len(some), np.int64), np.zeros(len(some), np.int32), some)
+            near_of_some = len(buckets.finish()[2])
+            expected += near_of_some / (len(some) * (len(some) - 1)) * count * (count - 1)
+    return expected
 
 
 def keyed(entries: DataFrame, near: Near, keys: Keys) -> DataFrame:

@@ -21,6 +21,51 @@ from .._errors import LookalikeError
 _UNREADABLE = (AnalysisException, Py4JJavaError)
 
 
+class Files:
+    """Small files, wherever Spark reads and writes."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        # The file systems are Java's; what is asked of them here, every one of them has.
+        self._jvm: Any = spark._jvm
+        self._settings: Any = spark._jsc.hadoopConfiguration()
+
+    def _at(self, path: str) -> tuple[Any, Any]:
+        where = self._jvm.org.apache.hadoop.fs.Path(path)
+        return where.getFileSystem(self._settings), where
+
+    def read(self, path: str) -> dict[str, Any] | None:
+        """What was written; nothing if that is not there or not whole."""
+        system, where = self._at(path)
+        try:
+            stream = system.open(where)
+            found = json.loads(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            stream.close()
+        except (Py4JJavaError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def write(self, path: str, what: dict[str, Any]) -> None:
+        """Writes something that is there as a whole or not at all."""
+        system, where = self._at(path)
+        _, unfinished = self._at(f"{path}.unfinished")
+        stream = system.create(unfinished, True)
+        stream.write(bytearray(json.dumps(what, sort_keys=True).encode() + b"\n"))
+        stream.close()
+        system.delete(where, False)
+        if not system.rename(unfinished, where):
+            raise LookalikeError(f"{path} cannot be written")
+
+    def is_taken(self, folder: str) -> bool:
+        """Whether there is anything in a folder."""
+        system, where = self._at(folder)
+        return bool(system.exists(where) and len(system.listStatus(where)) > 0)
+
+    def remove(self, path: str) -> None:
+        """Removes a file or a folder, if it is there."""
+        system, where = self._at(path)
+        system.delete(where, True)
+
+
 class Stages:
     """Keeps the result of each step in a folder that all executors reach, with a fingerprint of what it was made from; a
     rerun reads what is there. Without a folder, results are cached in the executors, and made again if one is lost."""
@@ -31,6 +76,7 @@ class Stages:
         self._spark = spark
         self.folder = None if folder is None else str(folder).rstrip("/")
         self._plan = {"lookalike": __version__, **plan}
+        self._files = Files(spark)
         self._noted: dict[str, dict[str, Any]] = {}
         if self.folder is not None:
             if input is not None:
@@ -39,13 +85,15 @@ class Stages:
 
     def _claim(self) -> None:
         """Makes the folder ours, or refuses if something else was done there."""
-        found = self._read("plan")
+        assert self.folder is not None
+        plan = f"{self.folder}/plan.json"
+        found = self._files.read(plan)
         if found is None:
-            if self._is_taken():
+            if self._files.is_taken(self.folder):
                 raise LookalikeError(
-                    f"{self.folder} has files that are of no job, or its plan is damaged; take another folder, or remove it"
+                    f"{self.folder} has files of no job, or its plan is damaged; take another folder, or remove this one"
                 )
-            self._write("plan", self._plan)
+            self._files.write(plan, self._plan)
             return
         names = sorted({*found, *self._plan})
         other = [name for name in names if found.get(name) != self._plan.get(name)]
@@ -60,13 +108,13 @@ class Stages:
         if self.folder is None:
             return make().persist(StorageLevel.DISK_ONLY)
         path = f"{self.folder}/{name}"
-        mark = self._read(f"{name}.done")
+        mark = self._files.read(f"{path}.done")
         if mark is None or not self._is_whole(path, mark):
             self._describe(name)
             made = make()
             self._describe(name)
             made.write.mode("overwrite").parquet(path)
-            self._write(f"{name}.done", {"rows": self._spark.read.parquet(path).count()})
+            self._files.write(f"{path}.done", {"rows": self._spark.read.parquet(path).count()})
             self._describe(None)
         return self._spark.read.parquet(path)
 
@@ -74,13 +122,13 @@ class Stages:
         """The same for what is only told."""
         found = self._noted.get(name)
         if found is None and self.folder is not None:
-            found = self._read(f"{name}.json")
+            found = self._files.read(f"{self.folder}/{name}.json")
         if found is None:
             self._describe(name)
             found = make()
             self._describe(None)
             if self.folder is not None:
-                self._write(f"{name}.json", found)
+                self._files.write(f"{self.folder}/{name}.json", found)
         self._noted[name] = found
         return found
 
@@ -100,33 +148,6 @@ class Stages:
             return self._spark.read.parquet(path).count() == mark.get("rows")
         except _UNREADABLE:
             return False
-
-    def _is_taken(self) -> bool:
-        """Whether there is anything in the folder."""
-        try:
-            files = self._spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(self.folder)
-            return bool(files.select("path").head(1))
-        except AnalysisException as error:
-            if _is_missing(error):
-                return False
-            raise
-
-    def _read(self, name: str) -> dict[str, Any] | None:
-        """What was written under a name; nothing if that is not there or not whole."""
-        try:
-            lines = self._spark.read.text(f"{self.folder}/{name}", wholetext=True).collect()
-            found = json.loads(lines[0].value) if len(lines) == 1 else None
-        except (*_UNREADABLE, ValueError):
-            return None
-        return found if isinstance(found, dict) else None
-
-    def _write(self, name: str, what: dict[str, Any]) -> None:
-        line = self._spark.createDataFrame([(json.dumps(what, sort_keys=True),)], "value string")
-        line.coalesce(1).write.mode("overwrite").text(f"{self.folder}/{name}")
-
-
-def _is_missing(error: AnalysisException) -> bool:
-    return "PATH_NOT_FOUND" in (error.getCondition() or "") or "UNABLE_TO_INFER_SCHEMA" in (error.getCondition() or "")
 
 
 def _short(value: Any) -> str:
