@@ -229,6 +229,18 @@ def test_too_many_candidates_are_refused(session):
     assert 7 in numbers and max(numbers) > 100 and "most_candidates" in str(refused.value)
 
 
+def test_too_many_near_copies_are_refused(session):
+    """Nothing tells them apart, so buckets cannot be cut."""
+    rows = np.zeros((3000, 8), dtype=np.uint8)
+    rows[:, 0], rows[:, 4] = np.arange(3000) % 64, np.arange(3000) // 64
+    documents = frame(session, id=range(len(rows)), signature=binary(rows))
+    with pytest.raises(LookalikeError, match="most_pairs") as refused:
+        spark.pairs(documents, 12, bucket=1000, most_pairs=10**6)
+    said = float(re.search(r"about ([\d.e+]+) pairs", str(refused.value))[1])
+    assert said == pytest.approx(3000 * 2999 / 2, rel=0.2)
+    assert spark.pairs(documents, 12, bucket=1000).count() == 3000 * 2999 / 2
+
+
 def test_few_rows_and_none(session):
     row = b"12345678"
     schema = "id string, signature binary"
@@ -317,7 +329,9 @@ def test_clusters_of_graphs(session, tmp_path, kind):
     distributed = spark.clusters(found.union(found.limit(1000)), work=str(tmp_path / "work"), in_one_process=0)
     assert rows_of(distributed, "id", "cluster") == wanted
     assert distributed.columns == ["id", "cluster"]
-    assert rows_of(spark.clusters(found, linkage="star"), "id", "cluster") == sorted(stars(pairs).items())
+    for work, most in [(None, 10**9), (str(tmp_path / "stars"), 0)]:
+        led = spark.clusters(found, linkage="star", work=work, in_one_process=most)
+        assert rows_of(led, "id", "cluster") == sorted(stars(pairs).items())
 
 
 def test_clusters_of_the_corpus(session, program, folder, native_star):
@@ -553,9 +567,9 @@ def test_other_settings_are_refused(session, few, tmp_path):
     assert said_by(spark.dedup(few, 40, work=work)) == wanted
 
 
-def marks_of(work, *suffixes):
-    """The files that say that a stage is complete, or what is known of it, each in a folder of its own."""
-    return [path for path in files_of(work) if path.parent.suffix in suffixes and path.name.startswith("part-")]
+def marks_of(work, suffix):
+    """The files that say that a stage is complete, or what is known of it."""
+    return sorted(path for path in work.iterdir() if path.suffix == suffix and not path.name.startswith("."))
 
 
 def test_a_stage_that_was_interrupted_is_done_again(few, tmp_path):
@@ -566,38 +580,44 @@ def test_a_stage_that_was_interrupted_is_done_again(few, tmp_path):
     for gone in [marks[1:2], marks]:
         # As if it had ended before they were complete: a part of them is there.
         for mark in gone:
-            shutil.rmtree(mark.parent)
-            for part in sorted(mark.parent.with_suffix("").glob("part-*"))[1:]:
+            mark.unlink()
+            for part in sorted(mark.with_suffix("").glob("part-*"))[1:]:
                 part.unlink()
         assert said_by(spark.dedup(few, 40, work=str(work))) == wanted
-    assert len(marks_of(work, ".done")) == len(marks)
+    assert marks_of(work, ".done") == marks
 
 
 def test_parts_that_are_lost_are_made_again(few, tmp_path):
     work = tmp_path / "work"
     wanted = said_by(spark.dedup(few, 40, work=str(work)))
     for mark in marks_of(work, ".done"):
-        for part in sorted(mark.parent.with_suffix("").glob("part-*"))[-1:]:
+        for part in sorted(mark.with_suffix("").glob("part-*"))[-1:]:
             part.unlink()
     assert said_by(spark.dedup(few, 40, work=str(work))) == wanted
 
 
-@pytest.mark.parametrize("suffix", ["", ".done", ".json"])
+@pytest.mark.parametrize("suffix", [".done", ".json"])
 def test_a_damaged_mark_is_not_believed(few, tmp_path, suffix):
     work = tmp_path / "work"
     wanted = said_by(spark.dedup(few, 40, work=str(work)))
-    marks = [mark for mark in marks_of(work, suffix) if mark.parent.name == "plan" or suffix]
-    assert marks
+    marks = [mark for mark in marks_of(work, suffix) if mark.name != "plan.json"]
+    assert len(marks) >= 2
     for number, mark in enumerate(marks):
         whole = mark.read_bytes()
         mark.write_bytes([whole[: len(whole) // 2], b"", b"{}"][number % 3])
         # Files have sums beside them here, but not everywhere.
         if number % 2 == 0:
             mark.with_name(f".{mark.name}.crc").unlink(missing_ok=True)
-    try:
-        assert said_by(spark.dedup(few, 40, work=str(work))) == wanted
-    except LookalikeError as error:
-        assert "damaged" in str(error)
+    assert said_by(spark.dedup(few, 40, work=str(work))) == wanted
+
+
+def test_a_damaged_plan_is_refused(few, tmp_path):
+    work = tmp_path / "work"
+    spark.dedup(few, 40, work=str(work))
+    for damaged in [b"", b"[]", (work / "plan.json").read_bytes()[:20]]:
+        (work / "plan.json").write_bytes(damaged)
+        with pytest.raises(LookalikeError, match="damaged"):
+            spark.dedup(few, 40, work=str(work))
 
 
 def test_pairs_and_clusters_keep_their_stages(session, signatures, tmp_path):

@@ -86,14 +86,13 @@ class Stages:
     def _claim(self) -> None:
         """Makes the folder ours, or refuses if something else was done there."""
         assert self.folder is not None
-        plan = f"{self.folder}/plan.json"
-        found = self._files.read(plan)
+        found = self._read("plan.json")
         if found is None:
             if self._files.is_taken(self.folder):
                 raise LookalikeError(
                     f"{self.folder} has files of no job, or its plan is damaged; take another folder, or remove this one"
                 )
-            self._files.write(plan, self._plan)
+            self._write("plan.json", self._plan)
             return
         names = sorted({*found, *self._plan})
         other = [name for name in names if found.get(name) != self._plan.get(name)]
@@ -108,13 +107,13 @@ class Stages:
         if self.folder is None:
             return make().persist(StorageLevel.DISK_ONLY)
         path = f"{self.folder}/{name}"
-        mark = self._files.read(f"{path}.done")
+        mark = self._read(f"{name}.done")
         if mark is None or not self._is_whole(path, mark):
             self._describe(name)
             made = make()
             self._describe(name)
             made.write.mode("overwrite").parquet(path)
-            self._files.write(f"{path}.done", {"rows": self._spark.read.parquet(path).count()})
+            self._write(f"{name}.done", {"rows": self._spark.read.parquet(path).count()})
             self._describe(None)
         return self._spark.read.parquet(path)
 
@@ -122,13 +121,13 @@ class Stages:
         """The same for what is only told."""
         found = self._noted.get(name)
         if found is None and self.folder is not None:
-            found = self._files.read(f"{self.folder}/{name}.json")
+            found = self._read(f"{name}.json")
         if found is None:
             self._describe(name)
             found = make()
             self._describe(None)
             if self.folder is not None:
-                self._files.write(f"{self.folder}/{name}.json", found)
+                self._write(f"{name}.json", found)
         self._noted[name] = found
         return found
 
@@ -137,6 +136,16 @@ class Stages:
         path = f"{self.folder}/{name}"
         frame.write.mode("overwrite").parquet(path)
         return self._spark.read.parquet(path)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        """What was written under a name, if it is still the same."""
+        found = self._files.read(f"{self.folder}/{name}")
+        if found is None or found.pop("check", None) != _check_of(found):
+            return None
+        return found
+
+    def _write(self, name: str, what: dict[str, Any]) -> None:
+        self._files.write(f"{self.folder}/{name}", {**what, "check": _check_of(what)})
 
     def _describe(self, name: str | None) -> None:
         """What Spark's pages say that is done."""
@@ -148,6 +157,14 @@ class Stages:
             return self._spark.read.parquet(path).count() == mark.get("rows")
         except _UNREADABLE:
             return False
+
+
+def _check_of(what: dict[str, Any]) -> str:
+    return _hash(json.dumps(what, sort_keys=True))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _short(value: Any) -> str:
@@ -176,5 +193,4 @@ def _plan_of(frame: DataFrame) -> str:
     """A hash of what is done to the input, as far as Spark's plan tells: names of functions, not what is in them."""
     plan = frame._jdf.queryExecution().analyzed().canonicalized().toString()
     # Addresses of objects are others every time.
-    told = re.sub(r"@[0-9a-f]+", "", plan)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    return _hash(re.sub(r"@[0-9a-f]+", "", plan))
