@@ -56,6 +56,12 @@ impl KeyPlan {
         self.plan.keys()
     }
 
+    /// How many keys a row has at most, if all its buckets are cut.
+    #[getter]
+    fn most(&self) -> usize {
+        self.plan.most_keys()
+    }
+
     /// The keys of rows: to which row each belongs, its path, and the key.
     fn keys<'py>(&self, py: Python<'py>, rows: PyReadonlyArray2<'py, u8>) -> PyResult<Keyed<'py>> {
         let (bytes, width) = (rows.as_slice()?, rows.shape()[1]);

@@ -59,14 +59,16 @@ SPARK = """
 spark.master                     local-cluster[2,1,1024]
 spark.driver.memory              1g
 spark.executor.memory            1g
-spark.driver.extraJavaOptions    -Djava.io.tmpdir={folder}/tmp -XX:-UsePerfData
-spark.executor.extraJavaOptions  -Djava.io.tmpdir={folder}/tmp -XX:-UsePerfData
+spark.driver.extraJavaOptions    -Djava.io.tmpdir={folder}/tmp {java}
+spark.executor.extraJavaOptions  -Djava.io.tmpdir={folder}/tmp {java}
 spark.local.dir                  {folder}/tmp
 spark.sql.warehouse.dir          {folder}/tmp/warehouse
 spark.sql.shuffle.partitions     4
 spark.ui.enabled                 false
 spark.ui.showConsoleProgress     false
 """
+# What runs for a minute is not worth being compiled for long.
+SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SPARK_LOG = """
 status = error
 rootLogger.level = error
@@ -92,7 +94,7 @@ def spark_environment():
         for entry in installed.iterdir():
             if entry.name not in ["conf", "work"]:
                 (home / entry.name).symlink_to(entry)
-        (home / "conf/spark-defaults.conf").write_text(SPARK.format(folder=folder))
+        (home / "conf/spark-defaults.conf").write_text(SPARK.format(folder=folder, java=SPARK_JAVA))
         (home / "conf/log4j2.properties").write_text(SPARK_LOG)
         yield {
             "SPARK_HOME": str(home),

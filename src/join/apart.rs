@@ -110,6 +110,11 @@ impl KeyPlan {
         self.top as usize
     }
 
+    /// How many keys a row has if all its buckets are cut as often as can be.
+    pub fn most_keys(&self) -> usize {
+        self.nodes.iter().filter(|node| node.below.is_empty()).count()
+    }
+
     /// Adds a node for each choice of blocks that leaves out `radius` of them. What each leaves out is returned.
     fn cut(
         &mut self,

@@ -19,6 +19,8 @@ from ._stages import Stages
 
 KEYED = "key long, path int, entry binary"
 PAIRS = "a binary, b binary, distance int"
+# So many rows are handed out at a time, or a few more.
+BATCH = 1 << 17
 # Large buckets are cut so often, at most.
 LEVELS = 4
 # Of buckets that are large and cannot be cut, so many are looked at before they are compared, and so many rows of each.
@@ -169,19 +171,23 @@ def refuse(candidates: float, expected: float, near: Near) -> None:
 def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float, Large]:
     """Counts the entries of each bucket, cuts those that are too large, and says how many pairs meet in the end, and which
     buckets are still too large."""
-    bits, blocks = near.bits, [_engine.KeyPlan.blocks_for(near.bits, near.radius, entries.count())]
-    keys = Keys(blocks, np.empty(0, np.int64))
-    while True:
-        counts = keyed(entries, near, keys).groupBy("key").count()
-        candidates, large = histogram(counts, near.bucket)
+    bits, blocks = near.bits, _engine.KeyPlan.blocks_for(near.bits, near.radius, entries.count())
+    keys = Keys([blocks], np.empty(0, np.int64))
+    candidates, large = histogram(keyed(entries, near, keys).groupBy("key").count(), near.bucket)
+    while large and len(keys.blocks) < LEVELS:
         # What a key leaves out is cut next.
         bits = bits * near.radius // keys.blocks[-1]
-        if not large or len(keys.blocks) == LEVELS or bits <= near.radius:
-            return keys, candidates, large
-        most = max(count for _, count in large)
-        blocks = [*keys.blocks, _engine.KeyPlan.blocks_for(bits, near.radius, most)]
+        if bits <= near.radius:
+            break
+        blocks = _engine.KeyPlan.blocks_for(bits, near.radius, max(count for _, count in large))
         larger = np.array([key for key, _ in large], np.int64)
-        keys = Keys(blocks, np.concatenate([keys.large, larger]))
+        cut = Keys([*keys.blocks, blocks], np.concatenate([keys.large, larger]))
+        fewer, still_large = histogram(keyed(entries, near, cut).groupBy("key").count(), near.bucket)
+        # Near-copies have their further bits in common, too: cutting them only makes them meet more often.
+        if fewer > candidates / 2:
+            break
+        keys, candidates, large = cut, fewer, still_large
+    return keys, candidates, large
 
 
 def histogram(counts: DataFrame, bucket: int) -> tuple[float, Large]:
@@ -223,10 +229,13 @@ def keyed(entries: DataFrame, near: Near, keys: Keys) -> DataFrame:
     def with_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use_task_threads()
         plan = keys.plan(near)
+        step = max(1, BATCH // plan.most)
         for batch in batches:
             rows = rows_of(batch.column(0), near.width)
-            at, paths, found = plan.keys(rows)
-            yield batch_of(key=found, path=paths, entry=column_of(rows[at]))
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                at, paths, found = plan.keys(some)
+                yield batch_of(key=found, path=paths, entry=column_of(some[at]))
 
     return entries.select("entry").mapInArrow(with_keys, KEYED)
 
@@ -246,10 +255,6 @@ def compared(keyed: DataFrame, near: Near, keys: Keys | None) -> DataFrame:
 
     # Rows with the same key come to one task, one behind the other.
     return keyed.repartition("key").sortWithinPartitions("key").mapInArrow(compare, PAIRS)
-
-
-# So many pairs are handed out at a time.
-BATCH = 1 << 17
 
 
 def pair_batches(
