@@ -79,6 +79,11 @@ pub(crate) enum Column {
 
 impl Column {
     pub(crate) fn new(array: &ArrayRef) -> PyResult<Self> {
+        // Whoever made the column may not have looked: Parquet and Spark have strings that are no Unicode.
+        if let DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View = array.data_type() {
+            let checked = array.to_data().validate_full();
+            checked.map_err(|error| wrong(format!("the texts are not Unicode: {error}")))?;
+        }
         Ok(match array.data_type() {
             DataType::Utf8 => Column::Utf8(array.as_string().clone()),
             DataType::LargeUtf8 => Column::Large(array.as_string().clone()),

@@ -259,6 +259,8 @@ impl Stage {
 fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     Ok(if let Ok(text) = value.cast::<PyString>() {
         Some(text.to_str()?.into())
+    } else if let Ok(number) = value.extract::<i64>() {
+        Some(number.into())
     } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         Some(value.extract::<f64>()?.into())
     } else {

@@ -91,6 +91,12 @@ impl Sketcher {
         bits / 8 + if self.tells_apart() { size_of::<u64>() } else { 0 }
     }
 
+    /// The field that the rule for keepers looks at.
+    #[getter]
+    fn field(&self) -> Option<&str> {
+        self.stage.keep.field()
+    }
+
     /// Sketches a batch: which have a signature, the entry of each, how much it is preferred (the smaller, the rather it is
     /// kept), whether the rule for that applies, its keys, and its features, with where those of each end.
     fn sketch<'py>(

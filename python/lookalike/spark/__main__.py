@@ -15,16 +15,20 @@ import re
 import sys
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 # Not by dots: spark-submit runs this file as it is.
-from lookalike import LookalikeError, Recipe
+from lookalike import LookalikeError, Recipe, _engine
 from lookalike.spark import clusters, dedup, pairs, sign
 from lookalike.spark._batches import batch_of
+from lookalike.spark._dedup import NUMBER_OR_TEXT
+from lookalike.spark._sign import column
 from lookalike.spark._stages import Files
 
 FORMATS = ("jsonl", "parquet")
@@ -34,8 +38,9 @@ def main() -> int:
     arguments = _parser().parse_args()
     spark = _session(arguments)
     try:
+        _check_output(spark, arguments)
         told = _RUN[arguments.job](spark, arguments)
-    except (LookalikeError, PySparkException) as error:
+    except (LookalikeError, PySparkException, Py4JJavaError, OSError) as error:
         print(f"error: {_said(error)}", file=sys.stderr)
         return 2
     finally:
@@ -54,7 +59,9 @@ def _said(error: Exception) -> str:
         return f"{text}; --restart does that"
     if "No module named 'lookalike'" in text:
         return "the executors do not have the package lookalike; docs/spark.md says how it gets there, for each kind of cluster"
-    return text.splitlines()[0] if isinstance(error, AnalysisException) else text
+    # Java tells what went wrong last, and why behind it.
+    causes = re.findall(r"^Caused by: (.*)", text, re.MULTILINE) or re.findall(r"^: (.*)", text, re.MULTILINE)
+    return causes[-1] if causes else text.splitlines()[0]
 
 
 def _session(arguments: argparse.Namespace) -> SparkSession:
@@ -75,14 +82,14 @@ def _session(arguments: argparse.Namespace) -> SparkSession:
 
 def _dedup(spark: SparkSession, arguments: argparse.Namespace) -> dict[str, Any]:
     work = _work(spark, arguments)
-    source = _Source(spark, arguments, field=arguments.keep.partition(":")[2].partition("=")[0])
+    source = _Source(spark, arguments, keep=arguments.keep)
     result = dedup(
         source.documents,
         arguments.radius,
         arguments.similarity,
         recipe=_recipe(arguments.recipe),
         verify=arguments.verify,
-        keep=f"{arguments.keep.partition(':')[0]}:{source.rule(arguments.keep)}" if ":" in arguments.keep else arguments.keep,
+        keep=arguments.keep,
         linkage=arguments.linkage,
         text=_Source.TEXT,
         id=_Source.ID,
@@ -135,93 +142,99 @@ _RUN = {"dedup": _dedup, "sign": _sign, "pairs": _pairs, "clusters": _clusters}
 
 
 class _Source:
-    """Documents from files, with a column for the id, one for the text, and one for what keepers are chosen by. Lines of JSON are
-    kept as they are, so that what is kept is written as it came."""
+    """Documents from files, with a column for the id and one for the text. Lines of JSON are kept as they are, so that what is kept is
+    written as it came."""
 
-    ID, TEXT, VALUE, LINE = "lookalike_id", "lookalike_text", "lookalike_value", "lookalike_line"
+    ID, TEXT, LINE = "lookalike_id", "lookalike_text", "lookalike_line"
 
-    def __init__(self, spark: SparkSession, arguments: argparse.Namespace, field: str = "") -> None:
+    def __init__(self, spark: SparkSession, arguments: argparse.Namespace, keep: str = "first") -> None:
         self.format: str = arguments.input_format or _format_of(spark, arguments.input)
-        self._field = field.strip()
+        self._field = _engine.Sketcher(_engine.Recipe.named("text"), None, None, "none", keep).field
+        self._prefers = keep.startswith("prefer")
         self.bad = 0
         read = self._lines if self.format == "jsonl" else self._rows
         self.documents = read(spark, arguments)
-
-    def rule(self, keep: str) -> str:
-        """What is behind the colon of a rule for keepers, with our column for the field."""
-        field, equals, values = keep.partition(":")[2].partition("=")
-        return self.VALUE + equals + values
 
     def write(self, documents: DataFrame, path: str) -> None:
         """Writes documents as they came."""
         if self.format == "jsonl":
             documents.select(F.col(self.LINE).alias("value")).write.mode("overwrite").text(path)
         else:
-            documents.drop(self.ID, self.TEXT, self.VALUE).write.mode("overwrite").parquet(path)
+            documents.drop(self.ID, self.TEXT).write.mode("overwrite").parquet(path)
 
     def _rows(self, spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
         rows = spark.read.parquet(arguments.input)
         place = _name(spark, arguments.input), F.col("_metadata.row_index") + 1
-        ids = _place(*place) if arguments.by_place else F.col(arguments.id_field)
-        columns = [ids.alias(self.ID), F.col(arguments.text_field).alias(self.TEXT)]
-        if self._field:
-            columns.append(F.col(self._field).alias(self.VALUE))
-        return rows.select("*", *columns)
+        ids = _place(*place) if arguments.by_place else column(rows, arguments.id_field)
+        return rows.select("*", ids.alias(self.ID), column(rows, arguments.text_field).alias(self.TEXT))
 
     def _lines(self, spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-        lines = spark.read.text(arguments.input)
-        lines = _numbered(spark, lines, arguments.input) if arguments.by_place else lines.select("value")
-        # Fields may be in others, and two of them in the same one.
-        fields = {"text": arguments.text_field, "id": arguments.id_field, "value": self._field}
-        tree: dict[str, Any] = {"lookalike_broken": None}
-        for path in filter(None, fields.values()):
-            here = tree
-            *above, last = path.split(".")
-            for name in above:
-                here = here.setdefault(name, {}) or {}
-            here.setdefault(last, None)
-        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "lookalike_broken"}
-        parsed = lines.where("trim(value) != ''").withColumn("parsed", F.from_json("value", _schema(tree), options))
-        of = {name: _within("parsed", path) for name, path in fields.items() if path}
-        broken = F.col("parsed").isNull() | F.col("parsed.lookalike_broken").isNotNull()
-        bad = broken | of["text"].isNull() | (F.lit(False) if arguments.by_place else of["id"].isNull())
-        self._check(parsed.where(bad).select("value"), arguments)
-        ids = F.col("place") if arguments.by_place else of["id"]
-        columns = [ids.alias(self.ID), of["text"].alias(self.TEXT), F.col("value").alias(self.LINE)]
-        if self._field:
-            columns.append(of["value"].alias(self.VALUE))
-        return parsed.where(~bad).select(*columns)
+        lines = spark.read.text(arguments.input, lineSep="\n")
+        numbered = _numbered(spark, lines, arguments.input) if arguments.by_place else lines.select("value", F.lit(None).alias("place"))
+        parse = _Parse(arguments.text_field, None if arguments.by_place else arguments.id_field, self._field)
+        schema = f"line string, id string, text string, field {NUMBER_OR_TEXT}, problem string"
+        parsed = numbered.where("trim(value) != ''").mapInArrow(parse, schema)
+        self._check(parsed.where("problem is not null").select("problem", "line"), arguments)
+        field = F.col("field.text") if self._prefers else F.col("field")
+        columns = [F.col("id").alias(self.ID), F.col("text").alias(self.TEXT), F.col("line").alias(self.LINE)]
+        named = [] if self._field is None else [field.alias(self._field)]
+        return parsed.where("problem is null").select(*columns, *named)
 
     def _check(self, bad: DataFrame, arguments: argparse.Namespace) -> None:
         """Tells of lines that are no documents; skips them only if that was asked for."""
         self.bad = bad.count()
         if not self.bad:
             return
-        some = "; ".join(row.value[:80] for row in bad.limit(3).collect())
-        fields = f"`{arguments.text_field}`" + ("" if arguments.by_place else f" and `{arguments.id_field}`")
-        said = f"{self.bad} lines are no JSON object with fields {fields}: {some}"
+        some = "; ".join(f"{row.problem} in {row.line[:80]!r}" for row in bad.limit(3).collect())
+        said = f"{self.bad} lines are no documents: {some}"
         if arguments.on_error == "stop":
             ways = "--on-error skip leaves them out; --text-field and --id-field name fields; --by-place takes file and line as ids"
             raise LookalikeError(f"{said}. {ways}")
         print(f"skipped: {said}", file=sys.stderr)
 
 
-def _schema(tree: dict[str, Any]) -> str:
-    """Fields as Spark writes types. Everything is a string: numbers are taken as they are written."""
-    quoted = {f"`{name.replace('`', '``')}`": below for name, below in tree.items()}
-    return ", ".join(f"{name} {'string' if below is None else f'struct<{_nested(below)}>'}" for name, below in quoted.items())
+class _Parse:
+    """Reads lines of JSON in an executor."""
+
+    def __init__(self, text: str, id: str | None, field: str | None) -> None:
+        self._text = text
+        self._id = id
+        self._field = field
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = ["line", "id", "text", "number", "of_field", "problem"]
+        for batch in batches:
+            lines = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist())
+            rows = [self._row(line, place) for line, place in lines]
+            kinds = [pa.string(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.string()]
+            columns = {name: pa.array([row[at] for row in rows], kinds[at]) for at, name in enumerate(names)}
+            field = pa.StructArray.from_arrays([columns.pop("number"), columns.pop("of_field")], ["number", "text"])
+            problem = columns.pop("problem")
+            yield batch_of(**columns, field=field, problem=problem)
+
+    def _row(self, line: str, place: str | None) -> tuple[str, str | None, str | None, float | None, str | None, str | None]:
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            return line, None, None, None, None, f"no JSON ({error})"
+        text, id = _within(document, self._text), place if self._id is None else _within(document, self._id)
+        if not isinstance(text, str):
+            return line, None, None, None, None, f"no text in field `{self._text}`"
+        if not isinstance(id, (str, int, float)) or isinstance(id, bool):
+            return line, None, None, None, None, f"no id in field `{self._id}`"
+        value = None if self._field is None else _within(document, self._field)
+        number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        told = value if isinstance(value, str) or value is None else json.dumps(value)
+        return line, id if isinstance(id, str) else json.dumps(id), text, number, told, None
 
 
-def _nested(tree: dict[str, Any]) -> str:
-    quoted = {f"`{name.replace('`', '``')}`": below for name, below in tree.items()}
-    return ", ".join(f"{name}: {'string' if below is None else f'struct<{_nested(below)}>'}" for name, below in quoted.items())
-
-
-def _within(column: str, path: str) -> Column:
-    found = F.col(column)
+def _within(document: Any, path: str) -> Any:
+    """A field of an object; dots lead into others."""
     for name in path.split("."):
-        found = found.getField(name)
-    return found
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
 
 
 def _place(name: Column, number: Column) -> Column:
@@ -286,11 +299,30 @@ def _recipe(name: str | None) -> Recipe | None:
     return Recipe.read(name) if name.endswith(".json") else Recipe(name)
 
 
+def _check_output(spark: SparkSession, arguments: argparse.Namespace) -> None:
+    """Refuses to write over what is read, or over what is not ours."""
+    files, output = Files(spark), arguments.output.rstrip("/")
+    inside = [file for file in spark.read.text(arguments.input).inputFiles() if _bare(file).startswith(_bare(files.full(output)) + "/")]
+    if inside:
+        raise LookalikeError(f"the input is in the folder to write to: {unquote(inside[0])}. Take another OUTPUT")
+    ours = files.exists(f"{output}/report.json") or files.read(f"{arguments.work or output + '/_work'}/plan.json")
+    if arguments.job == "dedup" and not ours and files.exists(f"{output}/kept"):
+        raise LookalikeError(f"{output}/kept is there, and not of a job like this. Remove it, or take another OUTPUT")
+
+
+def _bare(address: str) -> str:
+    """The address of a file without what differs from one place to another."""
+    return re.sub("^file:/+", "/", unquote(address))
+
+
 def _work(spark: SparkSession, arguments: argparse.Namespace) -> str:
     """The folder for stages, empty if that is asked for."""
     work: str = arguments.work or f"{arguments.output}/_work"
-    if arguments.restart:
-        Files(spark).remove(work)
+    files = Files(spark)
+    if arguments.restart and files.is_taken(work):
+        if "lookalike" not in (files.read(f"{work}/plan.json") or {}):
+            raise LookalikeError(f"{work} has no stages of a job, and is not removed for --restart")
+        files.remove(work)
     return work
 
 

@@ -14,7 +14,8 @@ from pyspark.sql.types import DataType, StructField, StructType
 from .. import _engine
 from .._errors import LookalikeError
 from ._batches import batch_of, use_task_threads
-from ._sign import need_columns
+from ._pairs import sortable
+from ._sign import column, kind_of
 from ._stages import Stages
 
 
@@ -33,11 +34,17 @@ def clusters(
     first one that it is paired with and that leads a cluster, or leads one itself. Up to `in_one_process` pairs, one task does it; more are made
     into clusters by all executors in some ten rounds, with their results written to the folder `work` in between.
     """
-    need_columns(pairs, id_a, id_b)
-    plan = {"job": "clusters", "linkage": linkage, "id_a": id_a, "id_b": id_b}
-    stages = Stages(pairs.sparkSession, work, plan, (pairs, id_a))
-    chosen = pairs.select(F.col(id_a).alias("a"), F.col(id_b).alias("b")).where("a is not null and b is not null")
-    edges = stages.keep("pairs", lambda: chosen)
+    a, b, kinds = column(pairs, id_a), column(pairs, id_b), [kind_of(pairs, name) for name in (id_a, id_b)]
+    for kind in kinds:
+        sortable(a, kind)
+    if kinds[0] != kinds[1]:
+        if any(kind in ("string", "binary") for kind in kinds):
+            raise LookalikeError(f"ids are of one type; those of `{id_a}` are {kinds[0]}, those of `{id_b}` {kinds[1]}")
+        a, b = a.cast("long"), b.cast("long")
+    stages = Stages(pairs, work, {"job": "clusters", "linkage": linkage, "id_a": id_a, "id_b": id_b}, [a, b], [])
+    edges = stages.keep("pairs", lambda: pairs.select(a.alias("a"), b.alias("b")))
+    if edges.where("a is null or b is null").head(1):
+        raise LookalikeError("there are pairs with an id missing")
     found = keepers_of(edges, linkage, in_one_process, stages)
     return found.select(F.col("node").alias("id"), F.col("keeper").alias("cluster"))
 
@@ -46,7 +53,8 @@ def keepers_of(edges: DataFrame, linkage: str, in_one_process: int, stages: Stag
     """The keeper of each node that is in an edge `a`, `b`: `node` and `keeper`, in the order of nodes."""
     if linkage not in ("components", "star"):
         raise LookalikeError(f"linkage is {linkage!r}; `components` or `star` is wanted")
-    kind = edges.schema["a"].dataType
+    # Nobody is paired with oneself.
+    edges, kind = edges.where("a != b"), edges.schema["a"].dataType
     if edges.count() <= in_one_process:
         one = edges.withColumn("component", F.lit(0)).coalesce(1)
         return one.mapInArrow(_keepers_in(linkage), _keepers_schema(kind))

@@ -19,9 +19,12 @@ from .._errors import LookalikeError
 from .._recipe import Recipe, native_recipe
 from ._batches import batch_of, buffers_of, column_of, rows_of, use_task_threads
 from ._clusters import keepers_of
-from ._pairs import Near, compared, expected_pairs, histogram, near_pairs, refuse, sortable
-from ._sign import need_columns, shared_file
+from ._pairs import Near, check_ids, compared, expected_pairs, histogram, near_pairs, refuse, sortable, whole
+from ._sign import column, kind_of, print_of, shared_file, text_column
 from ._stages import Stages
+
+# How a field of JSON comes that may be a number or a text.
+NUMBER_OR_TEXT = "struct<number:double,text:string>"
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,9 @@ class Deduplicated:
     @property
     def kept(self) -> DataFrame:
         """The documents that are kept, as they came."""
-        gone = self.removed.select(F.col("id").alias("_removed"))
-        return self._df.join(gone, F.col(self._id) == F.col("_removed"), "left_anti")
+        # Under a name that no column has.
+        gone = self.removed.select(F.col("id").alias(f"not {' '.join(self._df.columns)}"))
+        return self._df.join(gone, column(self._df, self._id) == gone[gone.columns[0]], "left_anti")
 
     @property
     def removed(self) -> DataFrame:
@@ -89,7 +93,7 @@ class Deduplicated:
         return both.select(*ordered, "distance", "similarity")
 
     @cached_property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, Any]:
         """What was done, in numbers."""
 
         def counted() -> dict[str, Any]:
@@ -100,7 +104,7 @@ class Deduplicated:
                 "documents": documents["all"],
                 "signed": documents.signed,
                 "entries": self._steps.entries.count(),
-                "candidates": int(self._steps.candidates),
+                "candidates": self._steps.candidates,
                 "alike": self._steps.alike.count(),
                 "removed": removed["all"],
                 "kept": documents["all"] - removed["all"],
@@ -142,11 +146,13 @@ def dedup(
     `pairs` and `clusters`. Ids are strings, bytes or whole numbers, each once.
     """
     settings = _settings(radius, similarity, recipe, verify, keep, linkage, text, id, terms)
-    need_columns(df, text, id)
     plan = {"job": "dedup", **asdict(settings), "recipe": _engine.Recipe.from_json(settings.recipe).hash, "bucket": bucket}
-    stages = Stages(df.sparkSession, work, plan, (df, id))
+    field = _field(settings, terms)
+    of_keepers = [] if field is None else [column(df, field)]
+    plan["terms"] = None if terms is None else print_of(terms)
+    stages = Stages(df, work, plan, [column(df, id), *of_keepers], [text_column(df, text)])
     limits = (bucket, most_candidates, most_pairs, in_one_process)
-    return Deduplicated(df, id, stages, _Steps(df, settings, shared_file(df, terms), limits, stages))
+    return Deduplicated(df, id, stages, _Steps(df, settings, (field, shared_file(df, terms)), limits, stages))
 
 
 def _settings(
@@ -165,12 +171,12 @@ def _settings(
     if linkage not in ("star", "components"):
         raise LookalikeError(f"linkage is {linkage!r}; `star` or `components` is wanted")
     if radius is not None:
-        made = native_recipe(recipe or "text")
+        made, radius = native_recipe(recipe or "text"), whole("radius", radius)
         settings = _Settings(made.json, radius, None, verify or "none", keep, linkage, text, id, 0)
     else:
         if recipe is not None:
             raise LookalikeError("a recipe is for a radius: what a similarity is measured by follows from it")
-        similarity = 0.7 if similarity is None else similarity
+        similarity = 0.7 if similarity is None else float(similarity)
         dial = _engine.dial(similarity, verify)
         how = (dial["recipe"], dial["radius"], similarity, dial["verify"])
         settings = _Settings(*how, keep, linkage, text, id, dial["small"])
@@ -184,6 +190,11 @@ def _sketcher(settings: _Settings, terms: str | None) -> _engine.Sketcher:
     return _engine.Sketcher(recipe, terms, settings.similarity, settings.verify, settings.keep)
 
 
+def _field(settings: _Settings, terms: str | None) -> str | None:
+    """The field that the rule for keepers looks at."""
+    return _sketcher(settings, terms).field
+
+
 def _one() -> Column:
     return F.lit(1.0).cast("float").alias("similarity")
 
@@ -193,12 +204,17 @@ class _Steps:
     pairs to clusters, and clusters to what is removed."""
 
     def __init__(
-        self, df: DataFrame, settings: _Settings, terms: str | None, limits: tuple[int, int, int, int], stages: Stages
+        self,
+        df: DataFrame,
+        settings: _Settings,
+        more: tuple[str | None, str | None],
+        limits: tuple[int, int, int, int],
+        stages: Stages,
     ) -> None:
         self._settings = settings
         self._stages = stages
         *of_near, in_one_process = limits
-        self.sketches = stages.keep("sketches", lambda: _sketch(df, settings, terms))
+        self.sketches = stages.keep("sketches", lambda: _sketch(df, settings, *more))
         stages.note("checked", lambda: _check(self.sketches, settings))
         self.entries = stages.keep("entries", lambda: _entries(self.sketches, settings))
         width = settings.bits // 8 + (8 if settings.verifies or settings.similarity is not None else 0)
@@ -210,9 +226,10 @@ class _Steps:
         self.removed = stages.keep("removed", lambda: self._removed(keepers))
 
     @property
-    def candidates(self) -> float:
-        """How many pairs of entries had a key in common, counted as often as they had."""
-        return float(self._stages.note("keys", lambda: {"candidates": 0.0})["candidates"])
+    def candidates(self) -> int | None:
+        """How many pairs of entries had a key in common, counted as often as they had, if that is still known."""
+        noted = self._stages.noted("keys")
+        return None if noted is None else int(noted["candidates"])
 
     def _candidates(self) -> DataFrame:
         """Pairs of entries that are near each other."""
@@ -230,7 +247,7 @@ class _Steps:
             candidates, large = histogram(counts, near.bucket)
             # A pair of near-copies has many keys in common, and is listed once.
             most = [max(large, key=lambda bucket: bucket[1])] if large else []
-            return {"candidates": candidates, "expected": expected_pairs(keyed, near, most)}
+            return {"candidates": candidates, "expected": expected_pairs(keyed, near, None, most)}
 
         noted = self._stages.note("keys", chosen)
         refuse(noted["candidates"], noted["expected"], near)
@@ -326,20 +343,19 @@ class _Steps:
         return self._with_similarity(with_distance, all=True).drop("id_a", "id_b")
 
 
-def _sketch(df: DataFrame, settings: _Settings, terms: str | None) -> DataFrame:
+def _sketch(df: DataFrame, settings: _Settings, field: str | None, terms: str | None) -> DataFrame:
     """What is needed of each document: its entry (null if it has too few features), how much it is preferred, its keys and its
     features."""
-    kind = df.select(F.col(settings.id)).schema[0].dataType.simpleString()
+    kind = kind_of(df, settings.id)
     sortable(F.lit(None), kind)
-    field = settings.keep.partition(":")[2].partition("=")[0].strip() if ":" in settings.keep else ""
-    if field:
-        need_columns(df, field)
 
     def sketched(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use_task_threads()
         sketcher = _sketcher(settings, terms and SparkFiles.get(terms))
         for batch in batches:
             values = batch.column(2).to_pylist() if field else []
+            # JSON has both kinds in one field.
+            values = [_number_or_text(value) if isinstance(value, dict) else value for value in values]
             signed, entries, preferences, applies, keys, ends, features = sketcher.sketch(batch.column(1), values)
             entry = pc.if_else(pa.array(signed), column_of(entries), None)
             count = keys.shape[1]
@@ -354,33 +370,35 @@ def _sketch(df: DataFrame, settings: _Settings, terms: str | None) -> DataFrame:
                 features=pa.Array.from_buffers(pa.binary(), len(keys), buffers),
             )
 
-    columns = [F.col(settings.id).alias("id"), F.col(settings.text).cast("string").alias("text")]
+    columns = [column(df, settings.id).alias("id"), text_column(df, settings.text).alias("text")]
     if field:
         columns.append(_value(df, field).alias("value"))
     schema = f"id {kind}, entry binary, preference long, applies boolean, keys array<int>, features binary"
     return df.select(*columns).mapInArrow(sketched, schema)
 
 
+def _number_or_text(value: dict[str, Any]) -> Any:
+    return value["text"] if value["number"] is None else value["number"]
+
+
 def _value(df: DataFrame, field: str) -> Column:
-    """A field to choose keepers by: a number or a string. Dates are told as strings."""
-    kind = df.select(F.col(field)).schema[0].dataType.simpleString()
-    numbers = ("tinyint", "smallint", "int", "bigint", "float", "double")
-    return F.col(field).cast("double") if kind in numbers or kind.startswith("decimal") else F.col(field).cast("string")
+    """A field to choose keepers by: a number, a string, or either. Dates are told as strings."""
+    kind, found = kind_of(df, field), column(df, field)
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        return found.cast("long")
+    if kind in ("float", "double") or kind.startswith("decimal"):
+        return found.cast("double")
+    return found if kind == NUMBER_OR_TEXT else found.cast("string")
 
 
 def _check(sketches: DataFrame, settings: _Settings) -> dict[str, Any]:
     """Complains about ids that are missing or there twice, and a rule for keepers that never applies."""
-    twice = sketches.groupBy("id").count().where("id is null or count > 1").orderBy("id").limit(3).collect()
-    if any(row.id is None for row in twice):
-        raise LookalikeError(f"there are documents without an id in column `{settings.id}`; id= names another")
-    if twice:
-        said = ", ".join(f"{row.id!r} ({row['count']} times)" for row in twice)
-        raise LookalikeError(f"ids are there more than once: {said}. id= names a column that tells documents apart")
+    checked = check_ids(sketches, settings.id)
     applies = sketches.agg(F.max("applies").alias("any")).first()
     if applies is not None and applies["any"] is False:
         problem = "numbers are wanted for max and min, numbers or dates for newest"
         raise LookalikeError(f"no document has a field to choose by, for keep={settings.keep}; {problem}")
-    return {"ids": "unique"}
+    return checked
 
 
 def _entries(sketches: DataFrame, settings: _Settings) -> DataFrame:

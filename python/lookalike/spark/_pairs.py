@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyspark.sql import functions as F
 from .. import _engine
 from .._errors import LookalikeError
 from ._batches import batch_of, column_of, rows_of, use_task_threads
-from ._sign import need_columns
+from ._sign import column, kind_of
 from ._stages import Stages
 
 KEYED = "key long, path int, entry binary"
@@ -23,6 +24,8 @@ PAIRS = "a binary, b binary, distance int"
 BATCH = 1 << 17
 # Large buckets are cut so often, at most.
 LEVELS = 4
+# Rows of buckets that are cut may have so many times the keys of all rows; of a few rows, more.
+MOST_TIMES, FEW = 16, 1_000_000
 # Of buckets that are large and cannot be cut, so many are looked at before they are compared, and so many rows of each.
 LOOKED_AT = 50
 SAMPLE = 1000
@@ -57,6 +60,15 @@ class Keys:
     blocks: list[int]
     large: NDArray[np.int64]
 
+    def is_worth_it(self, near: Near, rows: int, large: int) -> bool:
+        """Whether cutting buckets of so many rows in all does not make far more rows with keys than there are anyway."""
+        try:
+            before, after = Keys(self.blocks[:-1], self.large).plan(near), self.plan(near)
+        except LookalikeError:
+            # So many levels of so wide a radius are too many keys.
+            return False
+        return large * after.most // before.most <= MOST_TIMES * (rows * before.count + FEW)
+
     def plan(self, near: Near) -> _engine.KeyPlan:
         return _engine.KeyPlan(near.bits, near.radius, self.blocks, self.large)
 
@@ -88,13 +100,19 @@ def pairs(
     is counted first: buckets of more than `bucket` are cut by further bits, and if more than `most_candidates` pairs would be
     compared, or samples of large buckets promise more than `most_pairs`, nothing is. Stages are kept in the folder `work`, if it is given: a rerun goes on where it was.
     """
-    need_columns(df, id, signature)
+    ids, signatures = column(df, id), column(df, signature)
+    kind = kind_of(df, id)
+    sortable(ids, kind)
     if copies not in ("star", "all"):
         raise LookalikeError(f"copies is {copies!r}; `star` or `all` is wanted")
+    if kind_of(df, signature) != "binary":
+        raise LookalikeError(f"signatures are bytes; column `{signature}` has {kind_of(df, signature)}")
+    radius = whole("radius", radius)
     plan = {"job": "pairs", "radius": radius, "id": id, "signature": signature, "copies": copies, "bucket": bucket}
-    stages = Stages(df.sparkSession, work, plan, (df, id))
-    chosen = df.select(F.col(id).alias("id"), F.col(signature).cast("binary").alias("entry"))
+    stages = Stages(df, work, plan, [ids, signatures], [])
+    chosen = df.select(ids.alias("id"), signatures.alias("entry"))
     signed = stages.keep("signatures", lambda: chosen.where("entry is not null"))
+    stages.note("checked", lambda: check_ids(signed, id))
     width = stages.note("width", lambda: {"bytes": width_of(signed)})["bytes"]
     least = signed.groupBy("entry").agg(F.min("id").alias("id"))
     first = stages.keep("first", lambda: least)
@@ -107,6 +125,25 @@ def pairs(
     others = signed.withColumnRenamed("id", "id_b").join(firsts, "entry").where("id_a != id_b")
     same = others.select("id_a", "id_b", F.lit(0).alias("distance"))
     return same.unionByName(with_ids(found, first))
+
+
+def check_ids(documents: DataFrame, id: str) -> dict[str, str]:
+    """Complains about ids that are missing or there more than once."""
+    twice = documents.groupBy("id").count().where("id is null or count > 1").orderBy("id").limit(3).collect()
+    if any(row.id is None for row in twice):
+        raise LookalikeError(f"there are documents without an id in column `{id}`; id= names another")
+    if twice:
+        said = ", ".join(f"{row.id!r} ({row['count']} times)" for row in twice)
+        raise LookalikeError(f"ids are there more than once: {said}. id= names a column that tells documents apart")
+    return {"ids": "unique"}
+
+
+def whole(name: str, value: object) -> int:
+    """A whole number, whatever kind of it."""
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise LookalikeError(f"{name} is {value!r}; it is a whole number") from error
 
 
 def width_of(signed: DataFrame) -> int:
@@ -144,7 +181,7 @@ def near_pairs(entries: DataFrame, near: Near, stages: Stages) -> DataFrame:
 
     def chosen() -> dict[str, object]:
         keys, candidates, large = choose_keys(entries, near)
-        expected = expected_pairs(keyed(entries, near, keys), near, large)
+        expected = expected_pairs(keyed(entries, near, keys), near, keys, large)
         return {"blocks": keys.blocks, "large": keys.large.tolist(), "candidates": candidates, "expected": expected}
 
     noted = stages.note("keys", chosen)
@@ -171,8 +208,8 @@ def refuse(candidates: float, expected: float, near: Near) -> None:
 def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float, Large]:
     """Counts the entries of each bucket, cuts those that are too large, and says how many pairs meet in the end, and which
     buckets are still too large."""
-    bits, blocks = near.bits, _engine.KeyPlan.blocks_for(near.bits, near.radius, entries.count())
-    keys = Keys([blocks], np.empty(0, np.int64))
+    bits, rows = near.bits, entries.count()
+    keys = Keys([_engine.KeyPlan.blocks_for(bits, near.radius, rows)], np.empty(0, np.int64))
     candidates, large = histogram(keyed(entries, near, keys).groupBy("key").count(), near.bucket)
     while large and len(keys.blocks) < LEVELS:
         # What a key leaves out is cut next.
@@ -182,6 +219,8 @@ def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float, Large]:
         blocks = _engine.KeyPlan.blocks_for(bits, near.radius, max(count for _, count in large))
         larger = np.array([key for key, _ in large], np.int64)
         cut = Keys([*keys.blocks, blocks], np.concatenate([keys.large, larger]))
+        if not cut.is_worth_it(near, rows, sum(count for _, count in large)):
+            break
         fewer, still_large = histogram(keyed(entries, near, cut).groupBy("key").count(), near.bucket)
         # Near-copies have their further bits in common, too: cutting them only makes them meet more often.
         if fewer > candidates / 2:
@@ -200,26 +239,27 @@ def histogram(counts: DataFrame, bucket: int) -> tuple[float, Large]:
     return float(found.pairs), [(row.key, row["count"]) for row in found.large]
 
 
-def expected_pairs(keyed: DataFrame, near: Near, large: Large) -> float:
+def expected_pairs(keyed: DataFrame, near: Near, keys: Keys | None, large: Large) -> float:
     """About how many pairs the largest buckets have, by a sample of each: near-copies are all near each other, and so many that
     they cannot be listed."""
     looked_at = sorted(large, key=lambda bucket: -bucket[1])[:LOOKED_AT]
     if not looked_at:
         return 0.0
-    spark = keyed.sparkSession
-    rates = spark.createDataFrame([(key, SAMPLE / count) for key, count in looked_at], "key long, rate double")
+    rates = [(key, min(1.0, SAMPLE / count)) for key, count in looked_at]
+    of_key = keyed.sparkSession.createDataFrame(rates, "key long, rate double")
     # By the row and not by chance: the same sample every time.
     drawn = F.pmod(F.xxhash64("entry"), F.lit(1 << 30)) < F.col("rate") * (1 << 30)
-    sample = keyed.join(F.broadcast(rates), "key").where(drawn).select("key", "entry").toArrow()
-    keys, rows = sample["key"].to_numpy(), rows_of(sample["entry"].combine_chunks(), near.width)
+    sample = keyed.join(F.broadcast(of_key), "key").where(drawn).select("key", "path", "entry").toArrow()
+    found, paths = sample["key"].to_numpy(), sample["path"].to_numpy()
+    rows = rows_of(sample["entry"].combine_chunks(), near.width)
     expected = 0.0
     for key, count in looked_at:
-        some = rows[keys == key]
+        some = np.flatnonzero(found == key)
         if len(some) > 1:
-            buckets = _engine.Buckets(near.width, near.bits, near.radius, None)
-            buckets.push(np.zeros(len(some), np.int64), np.zeros(len(some), np.int32), some)
-            near_of_some = len(buckets.finish()[2])
-            expected += near_of_some / (len(some) * (len(some) - 1)) * count * (count - 1)
+            # A pair counts in the bucket that it belongs to, and in no other.
+            buckets = _engine.Buckets(near.width, near.bits, near.radius, None if keys is None else keys.plan(near))
+            buckets.push(np.zeros(len(some), np.int64), paths[some], rows[some])
+            expected += len(buckets.finish()[2]) / (len(some) * (len(some) - 1)) * count * (count - 1)
     return expected
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import SparkFiles
-from pyspark.sql import DataFrame
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -27,9 +32,9 @@ def sign(
 ) -> DataFrame:
     """Adds a column of signatures: those that `lookalike.sign` makes of the texts, as bytes. A text without enough features has
     none: it is null. `terms` is the file of term statistics, on the driver, if the recipe weighs by them."""
-    need_columns(df, text)
-    if signature in df.columns:
+    if signature.lower() in (name.lower() for name in df.columns):
         raise LookalikeError(f"there is a column `{signature}` already; signature= names another")
+    texts = text_column(df, text)
     made = native_recipe(recipe)
     # Whatever is wrong with the recipe is told here, not by an executor.
     _engine.sign([], made, False, terms, None)
@@ -39,33 +44,57 @@ def sign(
         use_task_threads()
         recipe, path = _engine.Recipe.from_json(json), file and SparkFiles.get(file)
         for batch in batches:
-            texts = batch.column(batch.num_columns - 1)
+            *others, texts = batch.columns
             made = _engine.sign(texts, recipe, False, path, None)
             column = column_of(made.array)
             if made.signed is not None:
                 column = pc.if_else(pa.array(made.signed), column, None)
-            columns = [*batch.columns[:-1], column]
-            yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names[:-1], signature])
+            yield pa.RecordBatch.from_arrays([*others, column], names=names)
 
-    # Names may have dots in them, and be there twice: columns are told by their places.
-    schema = StructType([*df.schema.fields, StructField(signature, BinaryType())])
-    with_text = df.select("*", F.col(text).cast("string").alias(signature))
-    return with_text.mapInArrow(signed, schema)
+    # Names of columns may have dots in them: on the way they are numbers.
+    names = [str(place) for place in range(len(df.columns) + 1)]
+    fields = [*df.schema.fields, StructField(signature, BinaryType())]
+    numbered = [StructField(name, field.dataType, True) for name, field in zip(names, fields)]
+    with_text = df.select("*", texts).toDF(*names)
+    return with_text.mapInArrow(signed, StructType(numbered)).toDF(*(field.name for field in fields))
 
 
-def need_columns(df: DataFrame, *names: str) -> None:
-    """Complains about a column that is not there."""
-    for name in names:
-        try:
-            df.select(F.col(name)).schema
-        except Exception as error:
-            there = ", ".join(df.columns)
-            raise LookalikeError(f"there is no column `{name}`; there are {there}") from error
+def column(df: DataFrame, name: str) -> Column:
+    """A column by its name, or a field in one: dots lead there, unless a column has them in its name."""
+    found = F.col(f"`{name.replace('`', '``')}`") if name in df.columns else F.col(name)
+    try:
+        df.select(found).schema
+    except AnalysisException as error:
+        there = ", ".join(df.columns)
+        raise LookalikeError(f"there is no column `{name}`; there are {there}") from error
+    return found
+
+
+def kind_of(df: DataFrame, name: str) -> str:
+    """The type of a column, in Spark's words."""
+    return df.select(column(df, name)).schema[0].dataType.simpleString()
+
+
+def text_column(df: DataFrame, name: str) -> Column:
+    """A column of texts."""
+    kind = kind_of(df, name)
+    if kind not in ("string", "void") and not kind.startswith(("varchar", "char")):
+        raise LookalikeError(f"texts are strings; column `{name}` has {kind}")
+    return column(df, name).cast("string")
 
 
 def shared_file(df: DataFrame, path: str | None) -> str | None:
-    """Has a file of the driver sent to the executors; what it is called there."""
+    """Has a file of the driver sent to the executors; what it is called there. That tells its content: Spark has one file of a
+    name, for as long as a session lasts."""
     if path is None:
         return None
-    df.sparkSession.sparkContext.addFile(str(path))
-    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
+    name = f"{print_of(path)}.terms"
+    folder = Path(tempfile.mkdtemp(prefix="lookalike-"))
+    shutil.copyfile(path, folder / name)
+    df.sparkSession.sparkContext.addFile(str(folder / name))
+    return name
+
+
+def print_of(path: str) -> str:
+    """A hash of what is in a file."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]

@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
@@ -55,6 +56,16 @@ class Files:
         if not system.rename(unfinished, where):
             raise LookalikeError(f"{path} cannot be written")
 
+    def full(self, path: str) -> str:
+        """The whole address of a path."""
+        system, where = self._at(path)
+        return str(system.makeQualified(where).toString())
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        system, where = self._at(path)
+        return bool(system.exists(where))
+
     def is_taken(self, folder: str) -> bool:
         """Whether there is anything in a folder."""
         system, where = self._at(folder)
@@ -71,16 +82,17 @@ class Stages:
     rerun reads what is there. Without a folder, results are cached in the executors, and made again if one is lost."""
 
     def __init__(
-        self, spark: SparkSession, folder: str | None, plan: dict[str, Any], input: tuple[DataFrame, str] | None = None
+        self, frame: DataFrame, folder: str | None, plan: dict[str, Any], columns: list[Column], texts: list[Column]
     ) -> None:
+        spark = frame.sparkSession
         self._spark = spark
         self.folder = None if folder is None else str(folder).rstrip("/")
         self._plan = {"lookalike": __version__, **plan}
         self._files = Files(spark)
         self._noted: dict[str, dict[str, Any]] = {}
         if self.folder is not None:
-            if input is not None:
-                self._plan.update({f"input's {name}": value for name, value in input_of(*input).items()})
+            told = input_of(frame, columns, texts)
+            self._plan.update({f"input's {name}": value for name, value in told.items()})
             self._claim()
 
     def _claim(self) -> None:
@@ -112,10 +124,10 @@ class Stages:
             self._describe(name)
             made = make()
             self._describe(name)
-            made.write.mode("overwrite").parquet(path)
-            self._write(f"{name}.done", {"rows": self._spark.read.parquet(path).count()})
+            made.write.mode("overwrite").option("parquet.page.write-checksum.enabled", "true").parquet(path)
+            self._write(f"{name}.done", {"rows": self._stored(path).count()})
             self._describe(None)
-        return self._spark.read.parquet(path)
+        return self._stored(path)
 
     def note(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The same for what is only told."""
@@ -130,6 +142,10 @@ class Stages:
                 self._write(f"{name}.json", found)
         self._noted[name] = found
         return found
+
+    def noted(self, name: str) -> dict[str, Any] | None:
+        """What was told, if it was."""
+        return self._noted.get(name) or (None if self.folder is None else self._read(f"{name}.json"))
 
     def replace(self, name: str, frame: DataFrame) -> DataFrame:
         """Writes a result that is of no use to a rerun, over what is there."""
@@ -151,10 +167,14 @@ class Stages:
         """What Spark's pages say that is done."""
         self._spark.sparkContext.setJobDescription("" if name is None else f"lookalike: {name}")
 
+    def _stored(self, path: str) -> DataFrame:
+        """What is stored of a stage. A damaged page is an error, not a result."""
+        return self._spark.read.option("parquet.page.verify-checksum.enabled", "true").parquet(path)
+
     def _is_whole(self, path: str, mark: dict[str, Any]) -> bool:
         """Whether a stage has the rows that it had: files have come to nothing before."""
         try:
-            return self._spark.read.parquet(path).count() == mark.get("rows")
+            return self._stored(path).count() == mark.get("rows")
         except _UNREADABLE:
             return False
 
@@ -172,21 +192,23 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def input_of(frame: DataFrame, id: str) -> dict[str, Any]:
-    """What tells one input from another: its files by their names, sizes and times, its ids, and what is done to it. Texts are not
-    read for that."""
-    ids = F.sum(F.xxhash64(id).cast("decimal(38,0)"))
-    counted = frame.agg(F.count("*").alias("rows"), ids.alias("ids")).first()
+def input_of(frame: DataFrame, columns: list[Column], texts: list[Column]) -> dict[str, Any]:
+    """What tells one input from another: what is in these columns, and in its texts. Where those are in files, the names, sizes
+    and times of the files stand for them, and what is done to them on the way: they are long to read."""
+    files = frame.inputFiles() if texts else []
+    hashed = F.sum(F.xxhash64(*columns, *([] if files else texts)).cast("decimal(38,0)"))
+    counted = frame.agg(F.count("*").alias("rows"), hashed.alias("hash")).first()
     assert counted is not None
-    plan = {"columns": frame.schema.simpleString(), "rows": counted.rows, "ids": str(counted.ids), "plan": _plan_of(frame)}
-    files = frame.inputFiles()
+    told = {"columns": frame.schema.simpleString(), "rows": counted.rows, "content": str(counted["hash"])}
     if files:
-        about = frame.sparkSession.read.format("binaryFile").load(files)
+        # They are told as addresses, and taken as patterns.
+        names = [re.sub(r"([\[\]{}*?\\])", r"\\\1", unquote(file)) for file in files]
+        about = frame.sparkSession.read.format("binaryFile").load(names)
         facts = F.sum(F.xxhash64("path", "length", "modificationTime").cast("decimal(38,0)"))
         found = about.agg(F.count("*").alias("files"), facts.alias("facts")).first()
         assert found is not None
-        plan["files"] = f"{found.files}, {found.facts}"
-    return plan
+        told["files"], told["plan"] = f"{found.files}, {found.facts}", _plan_of(frame)
+    return told
 
 
 def _plan_of(frame: DataFrame) -> str:
