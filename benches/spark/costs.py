@@ -191,7 +191,7 @@ def cost_of_keys(signed, rows, blocks, work, log):
     context.setJobDescription(f"count, {count} keys")
     _pairs.histogram(_pairs.keyed(entries, near, keys).groupBy("key").count(), 20_000)
     context.setJobDescription(f"sort and compare, {count} keys")
-    _pairs.compared(_pairs.keyed(entries, near, keys), near, keys).write.parquet(work)
+    _pairs.compared(_pairs.keyed(entries, near, keys), rows * count, near, keys).write.parquet(work)
     context.setJobDescription("")
     told(f"keys of {rows} rows, {count} each", log.stages(), rows * count)
 

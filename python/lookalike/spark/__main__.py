@@ -364,7 +364,7 @@ def _parser() -> argparse.ArgumentParser:
     def near(made: argparse.ArgumentParser) -> None:
         made.add_argument("--bucket", type=int, default=20_000, metavar="N", help="larger buckets are cut (%(default)s)")
         limit = "refuse to compare more pairs (%(default)s)"
-        made.add_argument("--most-candidates", type=_number, default=10**12, metavar="N", help=limit)
+        made.add_argument("--most-candidates", type=_number, default=10**13, metavar="N", help=limit)
         made.add_argument("--most-pairs", type=_number, default=10**9, metavar="N", help="refuse to list more pairs (%(default)s)")
 
     def clustering(made: argparse.ArgumentParser, linkage: str) -> None:

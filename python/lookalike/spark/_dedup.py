@@ -127,7 +127,7 @@ def dedup(
     id: str = "id",
     terms: str | None = None,
     bucket: int = 20_000,
-    most_candidates: int = 10**12,
+    most_candidates: int = 10**13,
     most_pairs: int = 10**9,
     in_one_process: int = 4_000_000,
     work: str | None = None,
@@ -236,7 +236,8 @@ class _Steps:
         settings, near = self._settings, self._near
         if settings.similarity is None:
             return near_pairs(self.entries.select("entry"), near, self._stages)
-        few = self.entries.count() <= settings.small
+        rows = self.entries.count()
+        few = rows <= settings.small
         # A key of one band is not one of another.
         keys = F.array(F.lit(0)) if few else F.col("keys")
         each = self.entries.select("entry", F.posexplode(keys).alias("band", "of_band"))
@@ -251,7 +252,8 @@ class _Steps:
 
         noted = self._stages.note("keys", chosen)
         refuse(noted["candidates"], noted["expected"], near)
-        return compared(keyed, near, None).distinct()
+        # Of bands there are some twenty.
+        return compared(keyed, rows * (1 if few else 20), near, None).distinct()
 
     def _verified(self, near: DataFrame) -> DataFrame:
         """Pairs that are alike, by the nodes of their entries: `a` before `b`, with distance and similarity."""
@@ -306,7 +308,9 @@ class _Steps:
         gone = keepers.where("node != keeper")
         keeper_ids = entries.select(F.col("node").alias("keeper"), F.col("first").alias("keeper_id"))
         decided = self._measured(gone).join(keeper_ids, "keeper").drop("keeper")
-        of_entry = self.entries.select("entry", "node", F.col("id").alias("first")).join(decided, "node", "left")
+        of_entry = self.entries.select("entry", "node", "copies", F.col("id").alias("first")).join(decided, "node", "left")
+        # Nothing is removed of the others, and they are most.
+        of_entry = of_entry.where("keeper_id is not null or copies > 1")
         documents = self.sketches.where("entry is not null").select("id", "entry").join(of_entry, "entry")
         keeper = F.coalesce("keeper_id", "first")
         return documents.where(F.col("id") != keeper).select(
@@ -404,8 +408,10 @@ def _check(sketches: DataFrame, settings: _Settings) -> dict[str, Any]:
 def _entries(sketches: DataFrame, settings: _Settings) -> DataFrame:
     """Documents with the same features are one: the one that is rather kept. Its `node` is in the order of preference."""
     best = F.min(F.struct("preference", "id")).alias("best")
-    grouped = sketches.where("entry is not null").groupBy("entry").agg(best, F.first("keys").alias("keys"))
+    grouped = sketches.where("entry is not null").groupBy("entry").agg(
+        best, F.first("keys").alias("keys"), F.count("*").alias("copies")
+    )
     kind = sketches.schema["id"].dataType.simpleString()
     # Preferences are of both signs.
     node = F.concat(sortable(F.col("best.preference"), "bigint"), sortable(F.col("best.id"), kind))
-    return grouped.select("entry", "keys", F.col("best.id").alias("id"), node.alias("node"))
+    return grouped.select("entry", "keys", "copies", F.col("best.id").alias("id"), node.alias("node"))

@@ -9,7 +9,7 @@ from operator import index
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from .. import _engine
@@ -22,6 +22,8 @@ KEYED = "key long, path int, entry binary"
 PAIRS = "a binary, b binary, distance int"
 # So many rows are handed out at a time, or a few more.
 BATCH = 1 << 17
+# A task has so many entries to find the keys of, or so many rows with keys to sort and compare.
+ROWS_A_PART, KEYS_A_PART = 100_000, 500_000
 # Large buckets are cut so often, at most.
 LEVELS = 4
 # Rows of buckets that are cut may have so many times the keys of all rows; of a few rows, more.
@@ -85,7 +87,7 @@ def pairs(
     signature: str = "signature",
     copies: str = "star",
     bucket: int = 20_000,
-    most_candidates: int = 10**12,
+    most_candidates: int = 10**13,
     most_pairs: int = 10**9,
     work: str | None = None,
 ) -> DataFrame:
@@ -114,14 +116,14 @@ def pairs(
     signed = stages.keep("signatures", lambda: chosen.where("entry is not null"))
     stages.note("checked", lambda: check_ids(signed, id))
     width = stages.note("width", lambda: {"bytes": width_of(signed)})["bytes"]
-    least = signed.groupBy("entry").agg(F.min("id").alias("id"))
+    least = signed.groupBy("entry").agg(F.min("id").alias("id"), F.count("*").alias("copies"))
     first = stages.keep("first", lambda: least)
     near = Near(8 * width, width, radius, bucket, most_candidates, most_pairs)
     found = stages.keep("near", lambda: near_pairs(first.select("entry"), near, stages))
     if copies == "all":
         return all_pairs(signed, found)
-    # Of each signature the others are paired with the first.
-    firsts = first.withColumnRenamed("id", "id_a")
+    # Of each signature the others are paired with the first; most have no others.
+    firsts = first.where("copies > 1").withColumnRenamed("id", "id_a")
     others = signed.withColumnRenamed("id", "id_b").join(firsts, "entry").where("id_a != id_b")
     same = others.select("id_a", "id_b", F.lit(0).alias("distance"))
     return same.unionByName(with_ids(found, first))
@@ -179,15 +181,24 @@ def all_pairs(signed: DataFrame, found: DataFrame) -> DataFrame:
 def near_pairs(entries: DataFrame, near: Near, stages: Stages) -> DataFrame:
     """All pairs of different entries that are near each other: `a`, `b` and their distance, each once."""
 
+    spark, rows = entries.sparkSession, entries.count()
+    entries = entries.repartition(parts_for(spark, rows, ROWS_A_PART), "entry")
+
     def chosen() -> dict[str, object]:
-        keys, candidates, large = choose_keys(entries, near)
+        keys, candidates, large = choose_keys(entries, rows, near)
         expected = expected_pairs(keyed(entries, near, keys), near, keys, large)
         return {"blocks": keys.blocks, "large": keys.large.tolist(), "candidates": candidates, "expected": expected}
 
     noted = stages.note("keys", chosen)
     refuse(noted["candidates"], noted["expected"], near)
     keys = Keys(noted["blocks"], np.array(noted["large"], np.int64))
-    return compared(keyed(entries, near, keys), near, keys)
+    return compared(keyed(entries, near, keys), rows * keys.plan(near).count, near, keys)
+
+
+def parts_for(spark: SparkSession, rows: int, rows_a_part: int) -> int:
+    """Into how many tasks rows go: they are few bytes and much work, so Spark, which goes by bytes, would take too few."""
+    most, least = int(spark.conf.get("spark.sql.shuffle.partitions") or 200), spark.sparkContext.defaultParallelism
+    return max(least, min(most, rows // rows_a_part + 1))
 
 
 def refuse(candidates: float, expected: float, near: Near) -> None:
@@ -205,10 +216,10 @@ def refuse(candidates: float, expected: float, near: Near) -> None:
         )
 
 
-def choose_keys(entries: DataFrame, near: Near) -> tuple[Keys, float, Large]:
+def choose_keys(entries: DataFrame, rows: int, near: Near) -> tuple[Keys, float, Large]:
     """Counts the entries of each bucket, cuts those that are too large, and says how many pairs meet in the end, and which
     buckets are still too large."""
-    bits, rows = near.bits, entries.count()
+    bits = near.bits
     keys = Keys([_engine.KeyPlan.blocks_for(bits, near.radius, rows)], np.empty(0, np.int64))
     candidates, large = histogram(keyed(entries, near, keys).groupBy("key").count(), near.bucket)
     while large and len(keys.blocks) < LEVELS:
@@ -280,8 +291,8 @@ def keyed(entries: DataFrame, near: Near, keys: Keys) -> DataFrame:
     return entries.select("entry").mapInArrow(with_keys, KEYED)
 
 
-def compared(keyed: DataFrame, near: Near, keys: Keys | None) -> DataFrame:
-    """The pairs of those that have the same key, if they are near. Without a plan for the keys, a pair may be there several
+def compared(keyed: DataFrame, rows: int, near: Near, keys: Keys | None) -> DataFrame:
+    """The pairs of those that have the same key, of about so many, if they are near. Without a plan for the keys, a pair may be there several
     times."""
 
     def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -294,7 +305,8 @@ def compared(keyed: DataFrame, near: Near, keys: Keys | None) -> DataFrame:
         yield from pair_batches(buckets.finish())
 
     # Rows with the same key come to one task, one behind the other.
-    return keyed.repartition("key").sortWithinPartitions("key").mapInArrow(compare, PAIRS)
+    parts = parts_for(keyed.sparkSession, rows, KEYS_A_PART)
+    return keyed.repartition(parts, "key").sortWithinPartitions("key").mapInArrow(compare, PAIRS)
 
 
 def pair_batches(
