@@ -30,6 +30,8 @@ from lookalike import _engine
 from lookalike import spark as on_spark
 
 CORES = 2
+# Seconds to compare two rows of a bucket of hundreds: see `pair_cost`.
+A_PAIR = 0.0
 RECIPE = {"name": "simhash-64", "signature": {"kind": "simhash", "bits": 64}}
 
 
@@ -135,8 +137,26 @@ def main():
         _, native = timed(lambda: lookalike.dedup(documents.toPandas(), 0.7))
         print(f"\n{by_similarity}\nthe package on one machine, all cores: {1e6 * native / count:.1f} µs a document")
 
+        global A_PAIR
+        A_PAIR = pair_cost()
+        print(f"a pair of a bucket of 250 rows: {1e9 * A_PAIR:.2f} ns")
         pairs_of_rows(spark, folder, rows, log)
         spark.stop()
+
+
+def pair_cost():
+    """Seconds of one core for each pair of a bucket that is compared."""
+    rows = np.random.default_rng(2).integers(0, 256, (200_000, 8), dtype=np.uint8)
+    keys = np.repeat(np.arange(len(rows) // 250), 250)
+    paths, plan = np.zeros(len(rows), np.int32), _engine.KeyPlan(64, 3, [5], np.empty(0, np.int64))
+
+    def compare():
+        buckets = _engine.Buckets(8, 64, 3, plan)
+        buckets.push(keys, paths, rows)
+        buckets.finish()
+
+    seconds = sorted(timed(compare)[1] for _ in range(5))[2]
+    return seconds / (len(rows) * 249 / 2)
 
 
 def pairs_of_rows(spark, folder, rows, log):
@@ -173,11 +193,16 @@ def pairs_of_rows(spark, folder, rows, log):
         print(f"| {name} | {np.median(of):.1f} | {np.median(of) / ours:.2f} |", flush=True)
     log.stages()
 
-    # What 1e9 rows cost: 20 keys each.
-    blocks_for = _engine.KeyPlan.blocks_for
-    for blocks in (4, 5, 6):
-        cost_of_keys(signed, rows, blocks, f"{folder}/{blocks}", log)
-    assert blocks_for(64, 3, 10**9) == 6
+    costs = {blocks: cost_of_keys(signed, rows, blocks, f"{folder}/{blocks}", log) for blocks in (4, 5, 6)}
+    print("\nkeys and pairs of very many rows of 64 bits, radius 3, spread evenly\n")
+    print("| rows | keys | core hours to count, sort and compare | pairs compared | core hours for these | TB shuffled |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for many in (1e8, 1e9, 8e9):
+        for blocks, (count, bits, seconds, shuffled) in costs.items():
+            pairs = count * many**2 / 2 / 2**bits
+            chosen = " (chosen)" if _engine.KeyPlan.blocks_for(64, 3, int(many)) == blocks else ""
+            hours, of_pairs = many * count * seconds / 3600, pairs * A_PAIR / 3600
+            print(f"| {many:.0e} | {count} of {bits} bits{chosen} | {hours:,.1f} | {pairs:.1e} | {of_pairs:,.1f} | {many * count * shuffled / 1e12:.1f} |")
 
 
 def cost_of_keys(signed, rows, blocks, work, log):
@@ -193,7 +218,8 @@ def cost_of_keys(signed, rows, blocks, work, log):
     context.setJobDescription(f"sort and compare, {count} keys")
     _pairs.compared(_pairs.keyed(entries, near, keys), rows * count, near, keys).write.parquet(work)
     context.setJobDescription("")
-    told(f"keys of {rows} rows, {count} each", log.stages(), rows * count)
+    total = told(f"keys of {rows} rows, {count} each", log.stages(), rows * count)
+    return count, {4: 16, 5: 26, 6: 32}[blocks], total["seconds"], total["shuffled"]
 
 
 main()
