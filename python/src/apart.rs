@@ -25,7 +25,7 @@ pub(crate) struct KeyPlan {
     plan: apart::KeyPlan,
     bits: u32,
     /// The keys of buckets that are too large.
-    large: HashSet<u64>,
+    large: HashSet<i64>,
 }
 
 type Keyed<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i64>>);
@@ -40,7 +40,7 @@ impl KeyPlan {
         blocks: Vec<u32>,
         large: PyReadonlyArray1<'_, i64>,
     ) -> PyResult<Self> {
-        let large = large.as_slice()?.iter().map(|&key| key as u64).collect();
+        let large = large.as_slice()?.iter().copied().collect();
         Ok(KeyPlan { plan: apart::KeyPlan::new(bits, radius, &blocks).or_raise()?, bits, large })
     }
 
@@ -76,7 +76,7 @@ impl KeyPlan {
                 let row = (task * TASK + row) as i64;
                 let large = |key| self.large.contains(&key);
                 self.plan.keys_of(&words, large, |path, key| {
-                    keyed.push((row, path as i32, key as i64));
+                    keyed.push((row, path as i32, key));
                 });
             }
             keyed
@@ -124,7 +124,7 @@ impl Buckets {
         if rows.shape() != [keys.len(), self.width] || paths.len() != keys.len() {
             return Err(wrong(format!("rows of {} bytes, each with a key", self.width)));
         }
-        let keys: &[u64] = bytemuck::cast_slice(keys.as_slice()?);
+        let keys = keys.as_slice()?;
         let paths: &[u32] = bytemuck::cast_slice(paths.as_slice()?);
         let (rows, mut met) = (rows.as_slice()?, Met::default());
         py.detach(|| self.buckets.push(keys, paths, rows, &mut met)).or_raise()?;

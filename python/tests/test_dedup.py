@@ -153,3 +153,9 @@ def test_the_program_compares_alike(program, tmp_path):
     ours = compare((ROOT / a).read_text(), (ROOT / b).read_text())
     assert theirs["distance"] == ours.distance
     assert theirs["jaccard"] == pytest.approx(ours.jaccard, abs=1e-3)
+
+
+def test_whole_numbers_are_preferred_as_they_are_written():
+    text = "the same text of some more words than a few, so that it has features"
+    documents = [{"text": text, "stars": 3}, {"text": text, "stars": 7}, {"text": text, "stars": 7.5}]
+    assert [dedup(documents, keep=f"prefer:stars={stars}").kept.tolist() for stars in (3, 7, 7.5)] == [[0], [1], [2]]

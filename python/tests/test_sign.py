@@ -161,6 +161,16 @@ def test_arrow_is_read_where_it_is():
     assert pyarrow.total_allocated_bytes() == before
 
 
+def test_texts_are_unicode():
+    """Columns of strings may have any bytes in them, as Parquet and Spark make them."""
+    pa = pytest.importorskip("pyarrow")
+    ends = np.array([0, 5, 11], dtype=np.int32)
+    for kind, ends in [(pa.string(), ends), (pa.large_string(), ends.astype(np.int64))]:
+        column = pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(ends), pa.py_buffer(b"a tex\xff\xfe \xf0\x9f.")])
+        with pytest.raises(LookalikeError, match="not Unicode"):
+            sign(column)
+
+
 def test_rows_without_signature_are_near_nothing():
     signatures = sign(["", "", "the very same text", "the very same text"])
     a, b, distance = lookalike.join(signatures, 0)

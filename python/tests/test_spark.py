@@ -149,6 +149,12 @@ def test_signatures_need_texts(session):
         spark.sign(documents, "topsig-1024", text="body")
     with pytest.raises(LookalikeError, match="recipe"):
         spark.sign(documents, "nothing", text="body")
+    with pytest.raises(LookalikeError, match="array<string>"):
+        spark.sign(frame(session, text=[["some", "words"]]))
+    with pytest.raises(LookalikeError, match="already"):
+        spark.sign(frame(session, text=["some words"], Signature=[1]))
+    dotted = spark.sign(frame(session, **{"a.b": ["a text of words", None], "c": [1, 2]}), text="a.b")
+    assert dotted.columns == ["a.b", "c", "signature"] and [row.c for row in dotted.collect()] == [1, 2]
 
 
 def test_terms_weigh(session, program, folder, small):
@@ -265,6 +271,25 @@ def test_what_is_wrong_with_rows_is_said(session):
         spark.pairs(fine, 3, signature="bits")
 
 
+def test_pairs_are_of_documents_with_ids(session):
+    schema = "id string, signature binary"
+    for ids, problem in [(["a", None], "without an id"), (["a", "a"], "more than once: 'a' \\(2 times\\)")]:
+        with pytest.raises(LookalikeError, match=problem):
+            spark.pairs(session.createDataFrame([(id, b"12345678") for id in ids], schema), 3)
+    with pytest.raises(LookalikeError, match="whole number"):
+        spark.pairs(session.createDataFrame([("a", b"12345678")], schema), 3.5)
+    with pytest.raises(LookalikeError, match="string"):
+        spark.pairs(session.createDataFrame([("a", "12345678")], "id string, signature string"), 3)
+
+
+def test_near_copies_of_wide_signatures(session):
+    """So wide a radius has too many keys to be cut by."""
+    rows = np.repeat(clustered(1, 256), 200, axis=0)
+    rows[:, 0] = np.arange(200)
+    found = spark.pairs(frame(session, id=range(200), signature=binary(rows)), np.int64(40), bucket=100)
+    assert found.count() == 200 * 199 / 2
+
+
 # Clusters.
 
 
@@ -365,6 +390,12 @@ def test_clusters_of_nothing(session, tmp_path):
     assert rows_of(spark.clusters(one, linkage="star"), "id", "cluster") == [("a", "a"), ("b", "a")]
     with pytest.raises(LookalikeError, match="work"):
         spark.clusters(one, in_one_process=0)
+    # Nobody is alike oneself alone.
+    with_self = session.createDataFrame([(1, 1), (2, 3)], "id_a int, id_b long")
+    for work, most in [(None, 10), (str(tmp_path / "self"), 0)]:
+        assert rows_of(spark.clusters(with_self, work=work, in_one_process=most), "id", "cluster") == [(2, 2), (3, 2)]
+    with pytest.raises(LookalikeError, match="missing"):
+        spark.clusters(session.createDataFrame([("a", None)], "id_a string, id_b string"))
     with pytest.raises(LookalikeError, match="linkage"):
         spark.clusters(one, linkage="complete")
 
@@ -563,6 +594,28 @@ def test_other_settings_are_refused(session, few, tmp_path):
         spark.dedup(changed, 40, work=work)
     assert files_of(work) == before
     assert said_by(spark.dedup(few, 40, work=work)) == wanted
+
+
+def test_another_input_is_refused(session, tmp_path):
+    """Whatever it is that differs, and though it comes from no file."""
+    texts = [f"the {number} lines of a text that is like others, but for number {number}" for number in range(20)]
+    documents = frame(session, id=range(20), text=texts, _removed=range(20))
+    # An address of a folder is written in another way if it has a blank in its name.
+    documents.write.parquet(str(tmp_path / "a folder"))
+    stored = session.read.parquet(str(tmp_path / "a folder"))
+    for number, first in enumerate([documents, stored]):
+        work = str(tmp_path / f"work {number}")
+        assert said_by(spark.dedup(first, 40, work=work)) == said_by(spark.dedup(first, 40, work=work))
+        with pytest.raises(LookalikeError, match="input's"):
+            spark.dedup(frame(session, id=range(20), text=texts[::-1], _removed=range(20)), 40, work=work)
+    work = str(tmp_path / "pairs")
+    spark.pairs(spark.sign(documents), 60, work=work)
+    with pytest.raises(LookalikeError, match="input's content"):
+        spark.pairs(spark.sign(documents, "minhash-256"), 60, work=work)
+    work = str(tmp_path / "clusters")
+    spark.clusters(frame(session, id_a=["a", "c"], id_b=["b", "d"]), work=work)
+    with pytest.raises(LookalikeError, match="input's content"):
+        spark.clusters(frame(session, id_a=["a", "c"], id_b=["d", "b"]), work=work)
 
 
 def marks_of(work, suffix):

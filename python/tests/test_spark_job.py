@@ -182,3 +182,33 @@ def test_what_is_wrong_is_said(quick_job, tmp_path):
     assert "body" in quick_job("dedup", DOCS, tmp_path / "out", "--text-field", "body", code=2).err
     assert "usage" in quick_job("dedup", code=2).err
     assert "dedup" in quick_job("--help").out
+
+
+def test_nothing_is_lost(quick_job, tmp_path):
+    """Neither what is read nor what is not ours."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data.txt").write_text("precious")
+    said = quick_job("dedup", DOCS, tmp_path / "out", "--work", precious, "--restart", code=2)
+    assert "not removed" in said.err and (precious / "data.txt").exists()
+    inside = tmp_path / "all/kept"
+    inside.mkdir(parents=True)
+    (inside / "docs.jsonl").write_bytes(DOCS.read_bytes())
+    assert "folder to write to" in quick_job("dedup", inside, tmp_path / "all", code=2).err
+    assert (inside / "docs.jsonl").read_bytes() == DOCS.read_bytes()
+    assert "not of a job" in quick_job("dedup", DOCS, tmp_path / "all", code=2).err
+
+
+def test_lines_are_kept_as_they_are(quick_job, tmp_path):
+    lines = ['{"text": "one text of some more words than a few, so that it has features", "n": 9999}\r', '{"n": 100000, "text":  "one text of some more words than a few, so that it has features"}', "", "[1]", '{"text": 5}',
+             '{"text": "two"} {"text": "three"}', '{"text": "four"']  # fmt: skip
+    (tmp_path / "in.jsonl").write_bytes("\n".join(lines).encode())
+    said = quick_job("dedup", tmp_path / "in.jsonl", tmp_path / "out", "--by-place", code=2)
+    assert "4 lines are no documents" in said.err and "--on-error skip" in said.err
+    how = ["--by-place", "--on-error", "skip", "--keep", "newest n"]
+    counts = json.loads(quick_job("dedup", tmp_path / "in.jsonl", tmp_path / "out", *how).out)
+    assert (counts["documents"], counts["kept"], counts["bad"]) == (2, 1, 4)
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "out/kept").glob("part-*"))
+    # Numbers are seconds, not years.
+    assert kept.decode() == lines[1] + "\n"
+    assert rows_in(tmp_path / "out/removed")[0]["id"] == "in.jsonl:000000000001"

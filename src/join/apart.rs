@@ -158,13 +158,13 @@ impl KeyPlan {
         Ok(node as u32)
     }
 
-    /// The keys of a row, each with its *path*: which bits it is of. `large` tells of a key whether its bucket is too
+    /// The keys of a row, each with its *path*: which bits it is of. They have signs, as numbers of other systems do. `large` tells of a key whether its bucket is too
     /// large, and must tell the same of it everywhere.
     pub fn keys_of(
         &self,
         row: &[u64],
-        large: impl Fn(u64) -> bool,
-        mut each: impl FnMut(u32, u64),
+        large: impl Fn(i64) -> bool,
+        mut each: impl FnMut(u32, i64),
     ) {
         self.keys_below(row, 0..self.top, 0, &large, &mut each);
     }
@@ -174,8 +174,8 @@ impl KeyPlan {
         row: &[u64],
         nodes: Range<u32>,
         above: u64,
-        large: &impl Fn(u64) -> bool,
-        each: &mut impl FnMut(u32, u64),
+        large: &impl Fn(i64) -> bool,
+        each: &mut impl FnMut(u32, i64),
     ) {
         for node in nodes {
             let start = mix(above ^ mix(u64::from(node) + 1));
@@ -183,9 +183,9 @@ impl KeyPlan {
             // Different rows may get one key: they are compared in vain, no more.
             let key = masked.fold(start, |key, word| mix(key.rotate_left(23) ^ word));
             let below = &self.nodes[node as usize].below;
-            match !below.is_empty() && large(key) {
+            match !below.is_empty() && large(key as i64) {
                 true => self.keys_below(row, below.clone(), key, large, each),
-                false => each(node, key),
+                false => each(node, key as i64),
             }
         }
     }
@@ -249,7 +249,7 @@ pub struct Buckets {
     /// How many bytes a row has: its signature first, then whatever tells it from others with the same one.
     width: usize,
     signature: usize,
-    key: Option<u64>,
+    key: Option<i64>,
     /// The bucket that the rows so far end with.
     paths: Vec<u32>,
     rows: Vec<u8>,
@@ -281,11 +281,10 @@ impl Buckets {
 
     /// Takes rows with their keys and paths, behind those that came before, and adds the pairs of buckets that are
     /// complete.
-    pub fn push(&mut self, keys: &[u64], paths: &[u32], rows: &[u8], met: &mut Met) -> Result<()> {
+    pub fn push(&mut self, keys: &[i64], paths: &[u32], rows: &[u8], met: &mut Met) -> Result<()> {
         for ((&key, &path), row) in keys.iter().zip(paths).zip(rows.chunks_exact(self.width)) {
             if self.key != Some(key) {
-                // Spark has no unsigned numbers.
-                if self.key.is_some_and(|before| (before as i64) > key as i64) {
+                if self.key.is_some_and(|before| before > key) {
                     let problem = "are not in order".to_owned();
                     return Err(Error::Setting { name: "keys", problem });
                 }
@@ -389,20 +388,18 @@ mod tests {
             for row in rows {
                 let is_large = |key| large.contains(&key);
                 plan.keys_of(&words_of_bytes(row).collect::<Vec<_>>(), is_large, |path, key| {
-                    keyed.push((key as i64, path, row))
+                    keyed.push((key, path, row))
                 });
             }
             let mut counts: HashMap<i64, usize> = HashMap::new();
             keyed.iter().for_each(|keyed| *counts.entry(keyed.0).or_default() += 1);
-            large.extend(
-                counts.iter().filter(|(_, count)| **count > most).map(|(key, _)| *key as u64),
-            );
+            large.extend(counts.iter().filter(|(_, count)| **count > most).map(|(key, _)| *key));
         }
         keyed.sort();
         let (mut buckets, mut met) =
             (Buckets::new(bits as usize / 8, bits, radius, Some(plan)).unwrap(), Met::default());
         for (key, path, row) in &keyed {
-            buckets.push(&[*key as u64], &[*path], row, &mut met).unwrap();
+            buckets.push(&[*key], &[*path], row, &mut met).unwrap();
         }
         buckets.finish(&mut met);
         let width = bits as usize / 8;
@@ -458,9 +455,7 @@ mod tests {
         // The ninth byte tells rows apart that have one signature.
         let rows =
             [[0; 9], [0, 0, 0, 0, 0, 0, 0, 0, 1], [9; 9], [0; 9], [0, 0, 0, 0, 0, 0, 0, 0, 1]];
-        buckets
-            .push(&[u64::MAX, u64::MAX, u64::MAX, 5, 5], &[0; 5], rows.as_flattened(), &mut met)
-            .unwrap();
+        buckets.push(&[-1, -1, -1, 5, 5], &[0; 5], rows.as_flattened(), &mut met).unwrap();
         buckets.finish(&mut met);
         assert_eq!((met.distances.len(), met.a.len()), (2, 18));
         assert!(buckets.push(&[1], &[0], &[0; 9], &mut met).is_err(), "out of order");
