@@ -302,11 +302,13 @@ def _recipe(name: str | None) -> Recipe | None:
 def _check_output(spark: SparkSession, arguments: argparse.Namespace) -> None:
     """Refuses to write over what is read, or over what is not ours."""
     files, output = Files(spark), arguments.output.rstrip("/")
-    inside = [file for file in spark.read.text(arguments.input).inputFiles() if _bare(file).startswith(_bare(files.full(output)) + "/")]
+    folder = _bare(files.full(output)) + "/"
+    inside = [file for file in spark.read.text(arguments.input).inputFiles() if _bare(file).startswith(folder)]
     if inside:
         raise LookalikeError(f"the input is in the folder to write to: {unquote(inside[0])}. Take another OUTPUT")
-    ours = files.exists(f"{output}/report.json") or files.read(f"{arguments.work or output + '/_work'}/plan.json")
-    if arguments.job == "dedup" and not ours and files.exists(f"{output}/kept"):
+    if arguments.job != "dedup" or not files.exists(f"{output}/kept"):
+        return
+    if not files.exists(f"{output}/report.json") and not files.read(f"{arguments.work or output + '/_work'}/plan.json"):
         raise LookalikeError(f"{output}/kept is there, and not of a job like this. Remove it, or take another OUTPUT")
 
 
