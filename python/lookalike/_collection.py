@@ -16,7 +16,7 @@ from . import _engine
 from ._errors import LookalikeError
 from ._inputs import BATCH, plain, rows_of, texts_of
 from ._progress import Progress, Tell, telling
-from ._recipe import Path, Recipe, native_recipe
+from ._recipe import Path, Recipe, known_recipe, native_recipe
 from ._signatures import Signatures, native_signatures, strings_of
 
 
@@ -296,8 +296,7 @@ class Collection:
     @property
     def recipe(self) -> Recipe | None:
         """What signs its documents; None if signatures come from elsewhere."""
-        native = self._native.recipe
-        return None if native is None else Recipe._of(native)
+        return known_recipe(self._native.recipe)
 
     def close(self) -> None:
         """Saves what makes the next opening fast. Nothing is lost without it."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from . import _engine
 from ._progress import Progress, telling
-from ._recipe import Path, Recipe
+from ._recipe import Path, Recipe, known_recipe
 from ._signatures import Signatures, native_signatures
 
 Queries = Any
@@ -128,8 +128,7 @@ class Index:
     @property
     def recipe(self) -> Recipe | None:
         """What made the signatures, if it is known."""
-        native = self._native.recipe
-        return None if native is None else Recipe._of(native)
+        return known_recipe(self._native.recipe)
 
     @property
     def ids(self) -> list[str] | None:

@@ -97,3 +97,8 @@ class Recipe:
 def native_recipe(recipe: str | Recipe) -> _engine.Recipe:
     """What was given as a recipe."""
     return recipe._native if isinstance(recipe, Recipe) else _engine.Recipe.named(recipe)
+
+
+def known_recipe(native: _engine.Recipe | None) -> Recipe | None:
+    """The recipe of something that may not have one."""
+    return None if native is None else Recipe._of(native)

@@ -12,7 +12,7 @@ from . import _engine
 from ._errors import LookalikeError
 from ._inputs import texts_of
 from ._progress import Progress, telling
-from ._recipe import Path, Recipe, native_recipe
+from ._recipe import Path, Recipe, known_recipe, native_recipe
 
 
 class Signatures:
@@ -91,8 +91,7 @@ class Signatures:
     @property
     def recipe(self) -> Recipe | None:
         """What made them, if it is known."""
-        native = self._native.recipe
-        return None if native is None else Recipe._of(native)
+        return known_recipe(self._native.recipe)
 
     @property
     def ids(self) -> list[str] | None:
