@@ -27,6 +27,9 @@ use crate::{
     threads::detached,
 };
 
+const BATCH_TOO_LARGE: &str = "the features of a batch take more than 2 GB; \
+    spark.sql.execution.arrow.maxRecordsPerBatch makes batches smaller";
+
 /// What follows from the similarity that is asked for.
 #[pyfunction]
 #[pyo3(signature = (similarity, verify))]
@@ -41,6 +44,7 @@ pub(crate) fn dial<'py>(
     dict.set_item("recipe", recipe.to_json())?;
     dict.set_item("radius", dial.radius)?;
     dict.set_item("verify", dial.verify.to_string())?;
+    dict.set_item("bands", dial.bands.count)?;
     dict.set_item("small", SMALL)?;
     Ok(dict)
 }
@@ -131,9 +135,7 @@ impl Sketcher {
                         features.extend_from_slice(bytemuck::cast_slice::<u32, u8>(weights));
                     }
                     let end = i32::try_from(features.len());
-                    ends.push(
-                        end.map_err(|_| wrong("a batch of more than 2 GB; use smaller ones"))?,
-                    );
+                    ends.push(end.map_err(|_| wrong(BATCH_TOO_LARGE))?);
                 }
                 keys.extend(some.keys().iter().map(|&key| key as i32));
             }

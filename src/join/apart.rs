@@ -37,8 +37,8 @@ use crate::{
     signature::{words_for, words_of_bytes},
 };
 
-/// Keys are made longer until a bucket has about so many rows. A row with a key is shuffled and sorted, which takes as long as
-/// a thousand comparisons; but real rows are never spread evenly.
+/// Keys are made longer until a bucket has about so many rows. A row with a key is shuffled and sorted, which takes as long
+/// as thousands of comparisons; but real rows are never spread evenly.
 const ROWS_A_BUCKET: f64 = 256.0;
 /// More keys a row are too many to be sorted.
 const MOST_KEYS: u64 = 100;
@@ -158,8 +158,8 @@ impl KeyPlan {
         Ok(node as u32)
     }
 
-    /// The keys of a row, each with its *path*: which bits it is of. They have signs, as numbers of other systems do. `large` tells of a key whether its bucket is too
-    /// large, and must tell the same of it everywhere.
+    /// The keys of a row, each with its *path*: which bits it is of. They have signs, as numbers of other systems do.
+    /// `large` tells of a key whether its bucket is too large, and must tell the same of it everywhere.
     pub fn keys_of(
         &self,
         row: &[u64],

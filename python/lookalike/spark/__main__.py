@@ -244,11 +244,10 @@ def _place(name: Column, number: Column) -> Column:
 
 def _name(spark: SparkSession, path: str) -> Column:
     """The names of files, without the folder that all of them are in."""
-    # The same file is told as file:/ here and as file:/// there.
-    files = [re.sub("^file:/+", "/", file) for file in spark.read.text(path).inputFiles()]
+    files = [re.sub(LOCAL, "/", file) for file in _files_of(spark, path)]
     folder = os.path.commonprefix([os.path.dirname(file) + "/" for file in files])
     folder = folder[: folder.rfind("/") + 1]
-    name = F.regexp_replace("_metadata.file_path", "^file:/+", "/")
+    name = F.regexp_replace("_metadata.file_path", LOCAL, "/")
     return F.when(name.startswith(folder), F.substring(name, len(folder) + 1, 1 << 20)).otherwise(name)
 
 
@@ -278,7 +277,7 @@ def _numbered(spark: SparkSession, lines: DataFrame, path: str) -> DataFrame:
 
 def _format_of(spark: SparkSession, path: str) -> str:
     """What the names of the files say that they are."""
-    files = spark.read.text(path).inputFiles()
+    files = _files_of(spark, path)
     is_json = [bool(re.search(r"\.(jsonl|json|ndjson)(\.\w+)?$", file)) for file in files]
     is_parquet = [file.endswith(".parquet") for file in files]
     if files and all(is_json):
@@ -303,27 +302,39 @@ def _check_output(spark: SparkSession, arguments: argparse.Namespace) -> None:
     """Refuses to write over what is read, or over what is not ours."""
     files, output = Files(spark), arguments.output.rstrip("/")
     folder = _bare(files.full(output)) + "/"
-    inside = [file for file in spark.read.text(arguments.input).inputFiles() if _bare(file).startswith(folder)]
+    inside = [file for file in _files_of(spark, arguments.input) if _bare(file).startswith(folder)]
     if inside:
         raise LookalikeError(f"the input is in the folder to write to: {unquote(inside[0])}. Take another OUTPUT")
     if arguments.job != "dedup" or not files.exists(f"{output}/kept"):
         return
-    if not files.exists(f"{output}/report.json") and not files.read(f"{arguments.work or output + '/_work'}/plan.json"):
+    if not files.exists(f"{output}/report.json") and not files.read(f"{_folder(arguments)}/plan.json"):
         raise LookalikeError(f"{output}/kept is there, and not of a job like this. Remove it, or take another OUTPUT")
 
 
+def _files_of(spark: SparkSession, path: str) -> list[str]:
+    """The addresses of the files of an input."""
+    return spark.read.text(path).inputFiles()
+
+
+# The same file is told as file:/ here and as file:/// there.
+LOCAL = "^file:/+"
+
+
 def _bare(address: str) -> str:
-    """The address of a file without what differs from one place to another."""
-    return re.sub("^file:/+", "/", unquote(address))
+    """An address as it is written everywhere."""
+    return re.sub(LOCAL, "/", unquote(address))
+
+
+def _folder(arguments: argparse.Namespace) -> str:
+    return str(arguments.work or f"{arguments.output.rstrip('/')}/_work")
 
 
 def _work(spark: SparkSession, arguments: argparse.Namespace) -> str:
     """The folder for stages, empty if that is asked for."""
-    work: str = arguments.work or f"{arguments.output}/_work"
-    files = Files(spark)
+    work, files = _folder(arguments), Files(spark)
     if arguments.restart and files.is_taken(work):
         if "lookalike" not in (files.read(f"{work}/plan.json") or {}):
-            raise LookalikeError(f"{work} has no stages of a job, and is not removed for --restart")
+            raise LookalikeError(f"{work} has no stages of a job, and is not removed for --restart; --work names another folder")
         files.remove(work)
     return work
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,12 @@ def column_of(rows: NDArray[np.uint8]) -> pa.Array:
     ends = np.arange(count + 1, dtype=np.int32) * width
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(rows))]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+def last_two_as(name: str, batch: pa.RecordBatch, found: Callable[[pa.Array, pa.Array], Any]) -> pa.RecordBatch:
+    """A batch whose last two columns are replaced by what is found of them."""
+    *others, a, b = batch.columns
+    return pa.RecordBatch.from_arrays([*others, pa.array(found(a, b))], names=[*batch.schema.names[:-2], name])
 
 
 def batch_of(**columns: Any) -> pa.RecordBatch:

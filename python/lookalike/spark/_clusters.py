@@ -14,8 +14,8 @@ from pyspark.sql.types import DataType, StructField, StructType
 from .. import _engine
 from .._errors import LookalikeError
 from ._batches import batch_of, use_task_threads
-from ._pairs import sortable
-from ._sign import column, kind_of
+from ._pairs import NUMBERS, kind_of_ids
+from ._sign import column
 from ._stages import Stages
 
 
@@ -31,20 +31,18 @@ def clusters(
     """Clusters of pairs: `id` and `cluster` of everybody who is in a pair. A cluster is called by the least id in it.
 
     `linkage` is `components`, all that are connected, through others if need be; or `star`: in the order of ids, each joins the
-    first one that it is paired with and that leads a cluster, or leads one itself. Up to `in_one_process` pairs, one task does it; more are made
-    into clusters by all executors in some ten rounds, with their results written to the folder `work` in between.
+    first one that it is paired with and that leads a cluster, or leads one itself. Up to `in_one_process` pairs, one task does
+    it; more are made into clusters by all executors in some ten rounds, with results written to the folder `work` in between.
     """
-    a, b, kinds = column(pairs, id_a), column(pairs, id_b), [kind_of(pairs, name) for name in (id_a, id_b)]
-    for kind in kinds:
-        sortable(a, kind)
+    a, b, kinds = column(pairs, id_a), column(pairs, id_b), [kind_of_ids(pairs, name) for name in (id_a, id_b)]
     if kinds[0] != kinds[1]:
-        if any(kind in ("string", "binary") for kind in kinds):
+        if not all(kind in NUMBERS for kind in kinds):
             raise LookalikeError(f"ids are of one type; those of `{id_a}` are {kinds[0]}, those of `{id_b}` {kinds[1]}")
         a, b = a.cast("long"), b.cast("long")
     stages = Stages(pairs, work, {"job": "clusters", "linkage": linkage, "id_a": id_a, "id_b": id_b}, [a, b], [])
     edges = stages.keep("pairs", lambda: pairs.select(a.alias("a"), b.alias("b")))
     if edges.where("a is null or b is null").head(1):
-        raise LookalikeError("there are pairs with an id missing")
+        raise LookalikeError(f"there are pairs with an id missing in `{id_a}` or `{id_b}`; id_a= and id_b= name other columns")
     found = keepers_of(edges, linkage, in_one_process, stages)
     return found.select(F.col("node").alias("id"), F.col("keeper").alias("cluster"))
 
@@ -113,7 +111,7 @@ def _components(edges: DataFrame, stages: Stages) -> DataFrame:
         raise LookalikeError(
             "so many pairs are made into clusters step by step, and steps need a folder that all executors reach: work=FOLDER"
         )
-    here = edges.select(F.least("a", "b").alias("a"), F.greatest("a", "b").alias("b")).where("a != b").distinct()
+    here = edges.select(F.least("a", "b").alias("a"), F.greatest("a", "b").alias("b")).distinct()
     before, step = None, 0
     while True:
         # Two folders are enough: one is read while the other is written.

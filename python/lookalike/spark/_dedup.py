@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,21 @@ from pyspark.sql import functions as F
 from .. import _engine
 from .._errors import LookalikeError
 from .._recipe import Recipe, native_recipe
-from ._batches import batch_of, buffers_of, column_of, rows_of, use_task_threads
+from ._batches import batch_of, buffers_of, column_of, last_two_as, rows_of, use_task_threads
 from ._clusters import keepers_of
-from ._pairs import Near, check_ids, compared, expected_pairs, histogram, near_pairs, refuse, sortable, whole
+from ._pairs import (
+    Near,
+    check_ids,
+    compared,
+    expected_pairs,
+    histogram,
+    kind_of_ids,
+    near_pairs,
+    refuse,
+    sortable,
+    whole,
+    with_ids,
+)
 from ._sign import column, kind_of, print_of, shared_file, text_column
 from ._stages import Stages
 
@@ -40,8 +51,6 @@ class _Settings:
     linkage: str
     text: str
     id: str
-    small: int
-    """Up to so many entries, all are compared with all."""
 
     @property
     def bits(self) -> int:
@@ -85,14 +94,9 @@ class Deduplicated:
     def pairs(self) -> DataFrame:
         """The pairs that were found alike: `id_a`, `id_b`, `distance`, `similarity`. Copies are one document here: the one
         that is rather kept."""
-        ids = self._steps.entries
-        one = ids.select(F.col("node").alias("a"), F.col("id").alias("one"))
-        other = ids.select(F.col("node").alias("b"), F.col("id").alias("other"))
-        both = self._steps.alike.join(one, "a").join(other, "b")
-        ordered = (F.least("one", "other").alias("id_a"), F.greatest("one", "other").alias("id_b"))
-        return both.select(*ordered, "distance", "similarity")
+        return with_ids(self._steps.alike, self._steps.entries, by="node")
 
-    @cached_property
+    @property
     def counts(self) -> dict[str, Any]:
         """What was done, in numbers."""
 
@@ -145,14 +149,16 @@ def dedup(
     prefer:FIELD=VALUE,VALUE. `linkage`: those alike the keeper (star), or connected (components). The other settings are those of
     `pairs` and `clusters`. Ids are strings, bytes or whole numbers, each once.
     """
-    settings = _settings(radius, similarity, recipe, verify, keep, linkage, text, id, terms)
+    settings = _settings(radius, similarity, recipe, verify, keep, linkage, text, id)
+    # Whatever is wrong with a setting is told here, not by an executor.
+    sketcher = _sketcher(settings, terms)
+    near = Near(settings.bits, sketcher.width, settings.radius, bucket, most_candidates, most_pairs)
     plan = {"job": "dedup", **asdict(settings), "recipe": _engine.Recipe.from_json(settings.recipe).hash, "bucket": bucket}
-    field = _field(settings, terms)
-    of_keepers = [] if field is None else [column(df, field)]
     plan["terms"] = None if terms is None else print_of(terms)
+    of_keepers = [] if sketcher.field is None else [column(df, sketcher.field)]
     stages = Stages(df, work, plan, [column(df, id), *of_keepers], [text_column(df, text)])
-    limits = (bucket, most_candidates, most_pairs, in_one_process)
-    return Deduplicated(df, id, stages, _Steps(df, settings, (field, shared_file(df, terms)), limits, stages))
+    sketches = stages.keep("sketches", lambda: _sketch(df, settings, sketcher.field, shared_file(df, terms)))
+    return Deduplicated(df, id, stages, _Steps(sketches, settings, near, in_one_process, stages))
 
 
 def _settings(
@@ -164,7 +170,6 @@ def _settings(
     linkage: str,
     text: str,
     id: str,
-    terms: str | None,
 ) -> _Settings:
     if radius is not None and similarity is not None:
         raise LookalikeError("a radius, or a similarity: not both")
@@ -172,17 +177,12 @@ def _settings(
         raise LookalikeError(f"linkage is {linkage!r}; `star` or `components` is wanted")
     if radius is not None:
         made, radius = native_recipe(recipe or "text"), whole("radius", radius)
-        settings = _Settings(made.json, radius, None, verify or "none", keep, linkage, text, id, 0)
-    else:
-        if recipe is not None:
-            raise LookalikeError("a recipe is for a radius: what a similarity is measured by follows from it")
-        similarity = 0.7 if similarity is None else float(similarity)
-        dial = _engine.dial(similarity, verify)
-        how = (dial["recipe"], dial["radius"], similarity, dial["verify"])
-        settings = _Settings(*how, keep, linkage, text, id, dial["small"])
-    # Whatever is wrong with a setting is told here, not by an executor.
-    _sketcher(settings, terms)
-    return settings
+        return _Settings(made.json, radius, None, verify or "none", keep, linkage, text, id)
+    if recipe is not None:
+        raise LookalikeError("a recipe is for a radius: what a similarity is measured by follows from it")
+    similarity = 0.7 if similarity is None else float(similarity)
+    dial = _engine.dial(similarity, verify)
+    return _Settings(dial["recipe"], dial["radius"], similarity, dial["verify"], keep, linkage, text, id)
 
 
 def _sketcher(settings: _Settings, terms: str | None) -> _engine.Sketcher:
@@ -190,37 +190,25 @@ def _sketcher(settings: _Settings, terms: str | None) -> _engine.Sketcher:
     return _engine.Sketcher(recipe, terms, settings.similarity, settings.verify, settings.keep)
 
 
-def _field(settings: _Settings, terms: str | None) -> str | None:
-    """The field that the rule for keepers looks at."""
-    return _sketcher(settings, terms).field
-
-
 def _one() -> Column:
     return F.lit(1.0).cast("float").alias("similarity")
 
 
 class _Steps:
-    """The steps, one after the other: documents to sketches, sketches to entries, which are those that differ; entries to pairs,
-    pairs to clusters, and clusters to what is removed."""
+    """The steps, one after the other: sketches of documents to entries, which are those that differ; entries to pairs, pairs to
+    clusters, and clusters to what is removed."""
 
     def __init__(
-        self,
-        df: DataFrame,
-        settings: _Settings,
-        more: tuple[str | None, str | None],
-        limits: tuple[int, int, int, int],
-        stages: Stages,
+        self, sketches: DataFrame, settings: _Settings, near: Near, in_one_process: int, stages: Stages
     ) -> None:
         self._settings = settings
         self._stages = stages
-        *of_near, in_one_process = limits
-        self.sketches = stages.keep("sketches", lambda: _sketch(df, settings, *more))
-        stages.note("checked", lambda: _check(self.sketches, settings))
-        self.entries = stages.keep("entries", lambda: _entries(self.sketches, settings))
-        width = settings.bits // 8 + (8 if settings.verifies or settings.similarity is not None else 0)
-        self._near = Near(settings.bits, width, settings.radius, *of_near)
-        near = stages.keep("near", self._candidates)
-        self.alike = stages.keep("alike", lambda: self._verified(near))
+        self._near = near
+        self.sketches = sketches
+        stages.note("checked", lambda: _check(sketches, settings))
+        self.entries = stages.keep("entries", lambda: _entries(sketches))
+        found = stages.keep("near", self._candidates)
+        self.alike = stages.keep("alike", lambda: self._verified(found))
         edges = self.alike.select("a", "b")
         keepers = stages.keep("keepers", lambda: keepers_of(edges, settings.linkage, in_one_process, stages))
         self.removed = stages.keep("removed", lambda: self._removed(keepers))
@@ -233,12 +221,12 @@ class _Steps:
 
     def _candidates(self) -> DataFrame:
         """Pairs of entries that are near each other."""
-        settings, near = self._settings, self._near
-        if settings.similarity is None:
+        similarity, near = self._settings.similarity, self._near
+        if similarity is None:
             return near_pairs(self.entries.select("entry"), near, self._stages)
-        rows = self.entries.count()
-        few = rows <= settings.small
-        # A key of one band is not one of another.
+        dial, rows = _engine.dial(similarity, self._settings.verify), self.entries.count()
+        # A few are all compared with all, as one machine does. A key of one band is not one of another.
+        few = rows <= dial["small"]
         keys = F.array(F.lit(0)) if few else F.col("keys")
         each = self.entries.select("entry", F.posexplode(keys).alias("band", "of_band"))
         keyed = each.select(F.xxhash64("band", "of_band").alias("key"), F.lit(0).alias("path"), "entry")
@@ -252,8 +240,7 @@ class _Steps:
 
         noted = self._stages.note("keys", chosen)
         refuse(noted["candidates"], noted["expected"], near)
-        # Of bands there are some twenty.
-        return compared(keyed, rows * (1 if few else 20), near, None).distinct()
+        return compared(keyed, rows * (1 if few else dial["bands"]), near, None).distinct()
 
     def _verified(self, near: DataFrame) -> DataFrame:
         """Pairs that are alike, by the nodes of their entries: `a` before `b`, with distance and similarity."""
@@ -288,10 +275,7 @@ class _Steps:
         def measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             use_task_threads()
             for batch in batches:
-                *others, a, b = batch.columns
-                similarity = _engine.alike(buffers_of(a), buffers_of(b), verify, all)
-                names = [*batch.schema.names[:-2], "similarity"]
-                yield pa.RecordBatch.from_arrays([*others, pa.array(similarity)], names=names)
+                yield last_two_as("similarity", batch, lambda a, b: _engine.alike(buffers_of(a), buffers_of(b), verify, all))
 
         features = self.sketches.select("id", "features")
         for side in ("a", "b"):
@@ -331,10 +315,7 @@ class _Steps:
 
         def apart(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                *others, a, b = batch.columns
-                distance = _engine.distances(rows_of(a, width), rows_of(b, width), bits)
-                names = [*batch.schema.names[:-2], "distance"]
-                yield pa.RecordBatch.from_arrays([*others, pa.array(distance)], names=names)
+                yield last_two_as("distance", batch, lambda a, b: _engine.distances(rows_of(a, width), rows_of(b, width), bits))
 
         nodes = self.entries.select("node", F.col("id").alias("id_a"), F.col("entry").alias("of_node"))
         kept = nodes.toDF("keeper", "id_b", "of_keeper")
@@ -350,8 +331,7 @@ class _Steps:
 def _sketch(df: DataFrame, settings: _Settings, field: str | None, terms: str | None) -> DataFrame:
     """What is needed of each document: its entry (null if it has too few features), how much it is preferred, its keys and its
     features."""
-    kind = kind_of(df, settings.id)
-    sortable(F.lit(None), kind)
+    kind = kind_of_ids(df, settings.id)
 
     def sketched(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use_task_threads()
@@ -405,7 +385,7 @@ def _check(sketches: DataFrame, settings: _Settings) -> dict[str, Any]:
     return checked
 
 
-def _entries(sketches: DataFrame, settings: _Settings) -> DataFrame:
+def _entries(sketches: DataFrame) -> DataFrame:
     """Documents with the same features are one: the one that is rather kept. Its `node` is in the order of preference."""
     best = F.min(F.struct("preference", "id")).alias("best")
     grouped = sketches.where("entry is not null").groupBy("entry").agg(

@@ -100,11 +100,11 @@ def pairs(
 
     Documents meet by keys, some bits of their signatures, longer ones for more documents. How many documents meet in each bucket
     is counted first: buckets of more than `bucket` are cut by further bits, and if more than `most_candidates` pairs would be
-    compared, or samples of large buckets promise more than `most_pairs`, nothing is. Stages are kept in the folder `work`, if it is given: a rerun goes on where it was.
+    compared, or samples of large buckets promise more than `most_pairs`, nothing is. Stages are kept in the folder `work`, if it is
+    given: a rerun goes on where it was.
     """
     ids, signatures = column(df, id), column(df, signature)
-    kind = kind_of(df, id)
-    sortable(ids, kind)
+    kind_of_ids(df, id)
     if copies not in ("star", "all"):
         raise LookalikeError(f"copies is {copies!r}; `star` or `all` is wanted")
     if kind_of(df, signature) != "binary":
@@ -162,12 +162,13 @@ def width_of(signed: DataFrame) -> int:
     return int(found.least)
 
 
-def with_ids(found: DataFrame, ids: DataFrame) -> DataFrame:
-    """Pairs of entries as pairs of the documents that have them."""
-    one = ids.select(F.col("entry").alias("a"), F.col("id").alias("one"))
-    other = ids.select(F.col("entry").alias("b"), F.col("id").alias("other"))
+def with_ids(found: DataFrame, ids: DataFrame, by: str = "entry") -> DataFrame:
+    """Pairs `a`, `b` of what ids go by, as pairs of the documents that have them."""
+    one = ids.select(F.col(by).alias("a"), F.col("id").alias("one"))
+    other = ids.select(F.col(by).alias("b"), F.col("id").alias("other"))
     both = found.join(one, "a").join(other, "b")
-    return both.select(F.least("one", "other").alias("id_a"), F.greatest("one", "other").alias("id_b"), "distance")
+    ordered = (F.least("one", "other").alias("id_a"), F.greatest("one", "other").alias("id_b"))
+    return both.select(*ordered, *(name for name in found.columns if name not in ("a", "b")))
 
 
 def all_pairs(signed: DataFrame, found: DataFrame) -> DataFrame:
@@ -180,7 +181,6 @@ def all_pairs(signed: DataFrame, found: DataFrame) -> DataFrame:
 
 def near_pairs(entries: DataFrame, near: Near, stages: Stages) -> DataFrame:
     """All pairs of different entries that are near each other: `a`, `b` and their distance, each once."""
-
     spark, rows = entries.sparkSession, entries.count()
     entries = entries.repartition(parts_for(spark, rows, ROWS_A_PART), "entry")
 
@@ -292,8 +292,8 @@ def keyed(entries: DataFrame, near: Near, keys: Keys) -> DataFrame:
 
 
 def compared(keyed: DataFrame, rows: int, near: Near, keys: Keys | None) -> DataFrame:
-    """The pairs of those that have the same key, of about so many, if they are near. Without a plan for the keys, a pair may be there several
-    times."""
+    """The pairs of those that have the same key, of about so many, if they are near. Without a plan for the keys, a pair may be
+    there several times."""
 
     def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use_task_threads()
@@ -319,14 +319,21 @@ def pair_batches(
         yield batch_of(a=column_of(a[some]), b=column_of(b[some]), distance=distances[some])
 
 
-def sortable(column: Column, kind: str) -> Column:
+NUMBERS = ("tinyint", "smallint", "int", "bigint")
+
+
+def kind_of_ids(df: DataFrame, name: str) -> str:
+    """The type of a column of ids, if it is one that ids may have."""
+    kind = kind_of(df, name)
+    if kind not in ("string", "binary", *NUMBERS):
+        raise LookalikeError(f"ids are strings, bytes or whole numbers; column `{name}` has {kind}")
+    return kind
+
+
+def sortable(ids: Column, kind: str) -> Column:
     """Ids as bytes that are in the order of the ids."""
-    if kind == "string":
-        return F.encode(column, "utf-8")
-    if kind == "binary":
-        return column
-    if kind in ("tinyint", "smallint", "int", "bigint"):
+    if kind in NUMBERS:
         # The sign is flipped: negative numbers come first.
-        flipped = column.cast("long").bitwiseXOR(F.lit(-(1 << 63)))
+        flipped = ids.cast("long").bitwiseXOR(F.lit(-(1 << 63)))
         return F.unhex(F.lpad(F.hex(flipped), 16, "0"))
-    raise LookalikeError(f"ids are strings, bytes or whole numbers; these are {kind}")
+    return F.encode(ids, "utf-8") if kind == "string" else ids

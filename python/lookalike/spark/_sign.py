@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import shutil
 import tempfile
@@ -90,6 +91,8 @@ def shared_file(df: DataFrame, path: str | None) -> str | None:
         return None
     name = f"{print_of(path)}.terms"
     folder = Path(tempfile.mkdtemp(prefix="lookalike-"))
+    # Executors may ask for it as long as the session lasts.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copyfile(path, folder / name)
     df.sparkSession.sparkContext.addFile(str(folder / name))
     return name
