@@ -260,6 +260,8 @@ def test_a_search_that_is_not_possible_says_so_at_its_field(visit, news):
 def test_a_file_is_searched_with(visit, news):
     tab = visit(news)
     page = {"name": "about.html", "mimeType": "text/html", "buffer": f"<p>{CHANGED}</p>".encode()}
+    # A file can be given to a page that is not shown yet, and that nobody listens to.
+    expect(tab.locator("#search-button")).to_be_visible()
     tab.locator("#query-file").set_input_files(page)
     expect(tab.locator("#query-text-hint")).to_have_text("about.html")
     expect(tab.locator("#query-html")).to_be_checked()
