@@ -65,6 +65,9 @@ struct Seen {
     shift: u32,
 }
 
+/// Nodes whose neighbors are asked for together.
+const AT_ONCE: usize = 2;
+
 /// Slots for each node that is kept: a walk meets many more than it keeps.
 const SLOTS: usize = 64;
 const FEWEST_SLOTS: usize = 1 << 12;
@@ -78,11 +81,20 @@ impl Seen {
         self.shift = 32 - slots.ilog2();
     }
 
-    /// Notes a node; whether it is one that was not noted before.
+    /// Notes nodes, and writes those that were not noted before to the front of `new`, which has room for one more than
+    /// all. Tells how many they are.
     #[inline(always)]
-    fn insert(&mut self, node: u32) -> bool {
-        let slot = (node.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-        (std::mem::replace(&mut self.slots[slot], node) != node) & (node != NONE)
+    fn insert(&mut self, nodes: &[u32], new: &mut [u32]) -> usize {
+        let (slots, shift) = (&mut self.slots[..], self.shift);
+        // Whether a node was noted is hard to guess, so there is no branch for it.
+        let mut len = 0;
+        for &node in nodes {
+            let slot = (node.wrapping_mul(0x9e37_79b1) >> shift) as usize;
+            new[len] = node;
+            len +=
+                usize::from((std::mem::replace(&mut slots[slot], node) != node) & (node != NONE));
+        }
+        len
     }
 }
 
@@ -95,42 +107,39 @@ impl Walk {
         self.worst = u32::MAX;
         self.seen.clear(width);
         for &seed in seeds {
-            self.seen.insert(seed.node());
+            self.seen.insert(&[seed.node()], &mut [0; 2]);
             self.offer(view, seed);
         }
     }
 
-    /// Asks for the signatures of the neighbors of the nearest node, or says that the walk is over.
+    /// Asks for the signatures of the neighbors of the nearest nodes, or says that the walk is over.
     #[inline(always)]
     pub(super) fn ask(&mut self, view: View<'_>) -> bool {
-        let Some(met) = self.pool.get_mut(self.next) else { return false };
-        met.0 |= 1;
-        let list = view.list(met.node());
-        self.fresh.resize(list.len() + 1, 0);
-        let (fresh, seen) = (&mut self.fresh[..], &mut self.seen);
-        // Whether a node was met is hard to guess, so there is no branch for it.
-        let mut len = 0;
-        for &neighbor in list {
-            fresh[len] = neighbor;
-            len += usize::from(seen.insert(neighbor));
+        self.fresh.resize(AT_ONCE * view.degree + 1, 0);
+        self.len = 0;
+        let start = self.next;
+        for _ in 0..AT_ONCE {
+            let Some(met) = self.pool.get_mut(self.next) else { break };
+            met.0 |= 1;
+            let new = &mut self.fresh[self.len..];
+            let len = self.seen.insert(view.list(met.node()), new);
+            new[..len].iter().for_each(|&neighbor| view.prefetch_signature(neighbor));
+            self.len += len;
+            while self.pool.get(self.next).is_some_and(|met| met.is_left()) {
+                self.next += 1;
+            }
         }
-        self.len = len;
-        fresh[..len].iter().for_each(|&neighbor| view.prefetch_signature(neighbor));
-        while self.pool.get(self.next).is_some_and(|met| met.is_left()) {
-            self.next += 1;
-        }
-        // It may well stay the next.
-        if let Some(met) = self.pool.get(self.next) {
-            view.prefetch_neighbors(met.node());
-        }
-        true
+        // They may well stay the next.
+        let left = self.pool[self.next..].iter().filter(|met| !met.is_left());
+        left.take(AT_ONCE).for_each(|met| view.prefetch_neighbors(met.node()));
+        self.next != start
     }
 
     /// Compares with what was asked for.
     #[inline(always)]
     pub(super) fn hear(&mut self, view: View<'_>, kernel: Kernel, query: &[u64]) {
         let len = self.len;
-        self.distances.resize(view.degree, 0);
+        self.distances.resize(AT_ONCE * view.degree, 0);
         kernel.distances_of(query, view.words, &self.fresh[..len], &mut self.distances[..len]);
         for i in 0..len {
             if self.distances[i] <= self.worst {
@@ -147,8 +156,8 @@ impl Walk {
         }
         self.pool.truncate(self.width - 1);
         self.pool.insert(at, met);
-        if at <= self.next {
-            self.next = at;
+        if at <= self.next + AT_ONCE - 1 {
+            self.next = self.next.min(at);
             view.prefetch_neighbors(met.node());
         }
         if self.pool.len() == self.width {
