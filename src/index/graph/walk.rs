@@ -156,7 +156,7 @@ impl Walk {
         }
         self.pool.truncate(self.width - 1);
         self.pool.insert(at, met);
-        if at <= self.next + AT_ONCE - 1 {
+        if at < self.next + AT_ONCE {
             self.next = self.next.min(at);
             view.prefetch_neighbors(met.node());
         }
