@@ -1,8 +1,8 @@
 //! A walk through the graph: from some nodes to the nearest that the edges lead to.
 //!
 //! A walk is bound by the latency of memory. It goes in two halves, so that what one half asks for arrives while other
-//! walks go on: [`ask`](Walk::ask) reads the neighbors of the nearest node and asks for their signatures,
-//! [`hear`](Walk::hear) compares them and asks for the neighbors of the next node.
+//! walks go on: [`ask`](Walk::ask) reads the neighbors of the nearest nodes and asks for their signatures,
+//! [`hear`](Walk::hear) compares them and asks for the neighbors of the next ones.
 
 use super::nodes::{NONE, View};
 use crate::hamming::Kernel;
@@ -40,6 +40,9 @@ impl Met {
     }
 }
 
+/// Nodes whose neighbors are asked for together: a walk waits for memory once for all of them.
+const AT_ONCE: usize = 2;
+
 /// What one walk has seen. Kept from query to query, for its memory.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
@@ -65,9 +68,6 @@ struct Seen {
     shift: u32,
 }
 
-/// Nodes whose neighbors are asked for together.
-const AT_ONCE: usize = 2;
-
 /// Slots for each node that is kept: a walk meets many more than it keeps.
 const SLOTS: usize = 64;
 const FEWEST_SLOTS: usize = 1 << 12;
@@ -81,20 +81,11 @@ impl Seen {
         self.shift = 32 - slots.ilog2();
     }
 
-    /// Notes nodes, and writes those that were not noted before to the front of `new`, which has room for one more than
-    /// all. Tells how many they are.
+    /// Notes a node; whether it is one that was not noted before.
     #[inline(always)]
-    fn insert(&mut self, nodes: &[u32], new: &mut [u32]) -> usize {
-        let (slots, shift) = (&mut self.slots[..], self.shift);
-        // Whether a node was noted is hard to guess, so there is no branch for it.
-        let mut len = 0;
-        for &node in nodes {
-            let slot = (node.wrapping_mul(0x9e37_79b1) >> shift) as usize;
-            new[len] = node;
-            len +=
-                usize::from((std::mem::replace(&mut slots[slot], node) != node) & (node != NONE));
-        }
-        len
+    fn insert(&mut self, node: u32) -> bool {
+        let slot = (node.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
+        (std::mem::replace(&mut self.slots[slot], node) != node) & (node != NONE)
     }
 }
 
@@ -107,7 +98,7 @@ impl Walk {
         self.worst = u32::MAX;
         self.seen.clear(width);
         for &seed in seeds {
-            self.seen.insert(&[seed.node()], &mut [0; 2]);
+            self.seen.insert(seed.node());
             self.offer(view, seed);
         }
     }
@@ -121,9 +112,14 @@ impl Walk {
         for _ in 0..AT_ONCE {
             let Some(met) = self.pool.get_mut(self.next) else { break };
             met.0 |= 1;
-            let new = &mut self.fresh[self.len..];
-            let len = self.seen.insert(view.list(met.node()), new);
-            new[..len].iter().for_each(|&neighbor| view.prefetch_signature(neighbor));
+            let (fresh, seen) = (&mut self.fresh[self.len..], &mut self.seen);
+            // Whether a node was met is hard to guess, so there is no branch for it.
+            let mut len = 0;
+            for &neighbor in view.list(met.node()) {
+                fresh[len] = neighbor;
+                len += usize::from(seen.insert(neighbor));
+            }
+            fresh[..len].iter().for_each(|&neighbor| view.prefetch_signature(neighbor));
             self.len += len;
             while self.pool.get(self.next).is_some_and(|met| met.is_left()) {
                 self.next += 1;
