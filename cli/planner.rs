@@ -71,6 +71,7 @@ fn tables(plan: &Plan, build: Build, rows: usize) -> String {
         None => "",
         Some(Stored::Whole) => ", whole signatures",
         Some(Stored::Split) => ", split signatures",
+        Some(Stored::Lines) => ", lines of signatures",
         Some(Stored::Numbers) => ", row numbers",
     };
     format!("keys of {} bits{stored}; {}", build.key_width.unwrap_or(0), memory(plan, rows))

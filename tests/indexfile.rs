@@ -60,6 +60,9 @@ fn an_opened_index_answers_as_the_built_one() {
         (64, "pieces-4", Some(Stored::Whole)),
         (48, "blocks-5-2", Some(Stored::Split)),
         (40, "multi-3", Some(Stored::Split)),
+        (64, "multi-2x3", Some(Stored::Lines)),
+        (64, "blocks-3-1", Some(Stored::Lines)),
+        (40, "psm-2-10", Some(Stored::Lines)),
         (32, "psm-1-23", None),
         (72, "multi-9", None),
         (256, "blocks-5-2", None),
@@ -109,7 +112,11 @@ proptest! {
         let rows = if skew { skewed(bits, rows, &mut random) } else { uniform(bits, rows, &mut random) };
         let rows = near_copies(&rows, 2, 3, &mut random);
         let queries = near_copies(&common::part(&rows, 0..rows.len().min(20)), 1, 3, &mut random);
-        let stored = (bits <= 48 && seed % 2 == 0).then_some(Stored::Split);
+        let stored = match (bits, seed % 3) {
+            (..=48, 0) => Some(Stored::Split),
+            (..=64, 1) => Some(Stored::Lines),
+            _ => None,
+        };
         let build = Build { key_width: Some(key_width), stored };
         let method = format!("multi-{slices}").parse().unwrap();
         let index = Tables::build(&rows, method, build).unwrap();
@@ -127,7 +134,8 @@ fn samples() -> Vec<(Signatures, Vec<u8>)> {
         build(&rows, "multi-2", Some(stored)).save(&path, None).unwrap();
         (rows, fs::read(&path).unwrap())
     };
-    let kinds = [(64, Stored::Whole), (40, Stored::Split), (72, Stored::Numbers)];
+    let kinds =
+        [(64, Stored::Whole), (40, Stored::Split), (64, Stored::Lines), (72, Stored::Numbers)];
     kinds.into_iter().map(sample).collect()
 }
 
@@ -176,6 +184,24 @@ fn every_cut_is_detected() {
         for length in 0..whole.len() {
             let error = folder.open(&whole[..length], &rows).unwrap_err().to_string();
             assert!(error.contains("damaged.idx"), "{error}");
+        }
+    }
+}
+
+/// The heads of lines whose checksums are right and which lead astray.
+#[test]
+fn heads_that_lead_astray_are_refused() {
+    let folder = Folder::new();
+    let (rows, whole) = &samples()[2];
+    for at in (0..4).flat_map(|line| [line * 64 + 56, line * 64 + 60]) {
+        for by in [1_u32, 5, 8, u32::MAX] {
+            let change = |bytes: &mut [u8]| {
+                let cell = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+                bytes[at..at + 4].copy_from_slice(&cell.wrapping_add(by).to_le_bytes());
+            };
+            let damaged = with_section(whole, "lines", change).unwrap();
+            let error = folder.open(&damaged, rows).unwrap_err().to_string();
+            assert!(error.contains("lines"), "{error}");
         }
     }
 }

@@ -19,6 +19,8 @@ fn costs() -> Costs {
         query: 10.0,
         probe: 12.0,
         probe_alone: 20.0,
+        lined: 8.0,
+        lined_alone: 20.0,
         check: 1.5,
         pair: 6.0,
         scan: vec![scan(64), scan(256)],

@@ -154,6 +154,36 @@ fn copies_are_all_found_in_order() {
 }
 
 #[test]
+fn rows_in_lines_lose_nothing() {
+    let mut random = Random::new(5);
+    for bits in [32, 48, 64] {
+        let some = near_copies(&uniform(bits, 900, &mut random), 4, 5, &mut random);
+        // Many rows to a key: most are not in its line.
+        let rows = common::joined(&some, &skewed(bits, 2000, &mut random));
+        let queries = near_copies(&common::part(&rows, 0..100), 1, 4, &mut random);
+        for name in ["pieces-4", "multi-2", "multi-2x3", "blocks-5-2", "psm-2-10"] {
+            for key_width in [0, 1, 4, 9, 16] {
+                let build = Build { key_width: Some(key_width), stored: Some(Stored::Lines) };
+                let lines = Tables::build(&rows, method(name), build).unwrap();
+                assert!(
+                    lines.bytes() <= lines.composition().bytes(rows.len(), Stored::Lines) + 4096
+                );
+                for radius in [0, 1, 3, 5] {
+                    check(&lines, &rows, (&queries).into(), radius);
+                }
+                let (mut found, mut truth) = (Answers::new(), Answers::new());
+                lines.nearest((&queries).into(), 7, &mut found).unwrap();
+                Scan::new(&rows).unwrap().nearest((&queries).into(), 7, &mut truth).unwrap();
+                assert_eq!(found, truth, "{name} with keys of {key_width} bits");
+            }
+        }
+    }
+    let wide = uniform(128, 10, &mut random);
+    let lines = Build { key_width: None, stored: Some(Stored::Lines) };
+    assert!(matches!(Tables::build(&wide, method("pieces-4"), lines), Err(Error::Method { .. })));
+}
+
+#[test]
 fn split_rows_lose_nothing() {
     let mut random = Random::new(5);
     let rows = near_copies(&uniform(64, 3000, &mut random), 4, 5, &mut random);

@@ -3,8 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::{
-    Functions, InOrder, Met, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes,
-    minima, shared, sliced,
+    Besides, Functions, InOrder, Met, Near, PairTask, Probe, Stretch, check, compile_level, direct,
+    lanes::Lanes, minima, shared, sliced,
 };
 
 /// Proof that this CPU has AVX2 and the bit instructions of its time; only `detect` makes one.
@@ -131,6 +131,17 @@ impl Lanes for Ymm {
         };
         over as u64 ^ 0b1111
     }
+
+    #[inline(always)]
+    fn zeros(self) -> u64 {
+        // SAFETY: `self` proves AVX2.
+        let zeros = unsafe {
+            let zeros = _mm256_cmpeq_epi64(self.0, _mm256_setzero_si256());
+            _mm256_movemask_pd(_mm256_castsi256_pd(zeros))
+        };
+        zeros as u64
+    }
+
     #[inline(always)]
     fn halves_at_most(self, threshold: u32) -> u64 {
         let counts = self.count_ones();

@@ -3,8 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::{
-    Functions, InOrder, Met, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes,
-    minima, shared, sliced,
+    Besides, Functions, InOrder, Met, Near, PairTask, Probe, Stretch, check, compile_level, direct,
+    lanes::Lanes, minima, shared, sliced,
 };
 
 /// Proof that this CPU has AVX-512 F, BW and VPOPCNTDQ; only `detect` makes one.
@@ -135,6 +135,13 @@ impl Lanes for Zmm {
             u64::from(_mm512_cmple_epi64_mask(self.0, threshold))
         }
     }
+
+    #[inline(always)]
+    fn zeros(self) -> u64 {
+        // SAFETY: `self` proves AVX-512.
+        u64::from(unsafe { _mm512_testn_epi64_mask(self.0, self.0) })
+    }
+
     #[inline(always)]
     fn halves_at_most(self, threshold: u32) -> u64 {
         // SAFETY: `self` proves AVX-512 with VPOPCNTDQ.

@@ -2,7 +2,7 @@
 
 use bytemuck::{cast_slice, pod_read_unaligned};
 
-use super::{PairTask, direct, lanes::Lanes};
+use super::{PairTask, direct, lanes::Lanes, prefetch_address};
 
 /// How many bytes behind the last row may be read, and must be there.
 pub const READ_PAST: usize = 64;
@@ -20,6 +20,21 @@ pub struct Stretch {
     pub allowed: u32,
     /// Whatever the caller wants to find the stretch by.
     pub tag: u32,
+}
+
+/// A key to look up, and what to do with its rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe {
+    /// What the rows are compared with.
+    pub compare: u64,
+    /// The key.
+    pub key: u32,
+    /// How many bits of a row may differ.
+    pub allowed: u32,
+    /// How the key differs from the query's own.
+    pub flip: u32,
+    /// The number of the query.
+    pub query: u32,
 }
 
 /// A row that is near.
@@ -90,20 +105,50 @@ impl Stretch {
     }
 }
 
+/// What is done besides while rows are checked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Besides<'a> {
+    /// Rows that have all the bits of one of these in common with their query are left out.
+    pub others: &'a [u64],
+    /// Addresses that will soon be read. One is asked for with each stretch: a core that asks for many at once has to wait,
+    /// and could as well check rows.
+    pub ahead: &'a [usize],
+}
+
+impl Besides<'_> {
+    #[inline(always)]
+    fn ask_ahead(&mut self) {
+        if let Some((&first, others)) = self.ahead.split_first() {
+            prefetch_address(first);
+            self.ahead = others;
+        }
+    }
+
+    /// Asks for all that were not asked for.
+    pub fn ask_for_all(&mut self) {
+        while !self.ahead.is_empty() {
+            self.ask_ahead();
+        }
+    }
+}
+
 /// Rows of one word.
 #[inline(always)]
 pub(super) fn whole<L: Lanes>(
     proof: L::Proof,
     stretches: &[Stretch],
     rows: &[u64],
+    and: &mut Besides<'_>,
     found: &mut Vec<Near>,
 ) {
     for (stretch, asked) in stretches.iter().enumerate() {
+        and.ask_ahead();
         let query = L::splat(proof, asked.query);
         for at in asked.vectors(L::COUNT) {
             let words: &L::Words = &cast_slice(&rows[at..at + L::COUNT])[0];
-            let counts = query.xor(L::load(proof, words)).count_ones().totals();
-            push(stretch, at, counts.at_most(asked.allowed) & asked.lanes(at), found);
+            let differences = query.xor(L::load(proof, words));
+            let near = near_lanes(proof, differences, asked.allowed, and.others);
+            push(stretch, at, near & asked.lanes(at), found);
         }
     }
 }
@@ -178,6 +223,94 @@ pub(super) fn halves<L: Lanes>(
             push(stretch, at, near & asked.lanes(at), found);
         }
     }
+}
+
+/// A line of the cache has so many words: rows, and a head behind them.
+pub(crate) const LINE_WORDS: usize = 8;
+/// So many rows have room in a line.
+const ROOM: usize = LINE_WORDS - 1;
+
+/// The last word of a key's line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    /// The number of the key's first row.
+    pub(crate) number: u32,
+    /// How many rows the key has.
+    pub(crate) count: u32,
+}
+
+impl Head {
+    pub(crate) fn to_word(self) -> u64 {
+        u64::from(self.number) << 32 | u64::from(self.count)
+    }
+
+    #[inline(always)]
+    pub(crate) fn of_word(word: u64) -> Self {
+        Head { number: (word >> 32) as u32, count: word as u32 }
+    }
+
+    /// How many of the rows are in the line. If that is not all, the word behind them says where the others are.
+    #[inline(always)]
+    pub(crate) fn here(self) -> usize {
+        if self.count as usize <= ROOM { self.count as usize } else { ROOM - 1 }
+    }
+
+    /// How many of the rows are elsewhere.
+    #[inline(always)]
+    pub(crate) fn elsewhere(self) -> usize {
+        self.count as usize - self.here()
+    }
+}
+
+/// Lines that are looked at before what was seen is looked at again.
+const LINES_AT_ONCE: usize = 64;
+
+/// Rows of one word in the lines of their keys.
+#[inline(always)]
+pub(super) fn lines<L: Lanes>(
+    proof: L::Proof,
+    probes: &[Probe],
+    lines: &[u64],
+    and: &mut Besides<'_>,
+    found: &mut Vec<Near>,
+) {
+    let mut noted = [(0, 0); LINES_AT_ONCE];
+    for (part, probes) in probes.chunks(LINES_AT_ONCE).enumerate() {
+        let mut some = 0;
+        for (i, probe) in probes.iter().enumerate() {
+            and.ask_ahead();
+            let start = probe.key as usize * LINE_WORDS;
+            let line = &lines[start..start + LINE_WORDS];
+            let query = L::splat(proof, probe.compare);
+            let mut near = 0;
+            for at in (0..LINE_WORDS).step_by(L::COUNT) {
+                let words: &L::Words = &cast_slice(&line[at..at + L::COUNT])[0];
+                let differences = query.xor(L::load(proof, words));
+                near |= near_lanes(proof, differences, probe.allowed, and.others) << at;
+            }
+            let head = Head::of_word(line[ROOM]);
+            let is_longer = head.count as usize > ROOM;
+            near = near & ((1 << head.here()) - 1) | u64::from(is_longer) << ROOM;
+            // Which lines have something near is hard to guess, so there is no branch for it.
+            noted[some % LINES_AT_ONCE] = (i as u32, near as u32);
+            some += usize::from(near != 0);
+        }
+        for &(i, near) in &noted[..some] {
+            let start = probes[i as usize].key as usize * LINE_WORDS;
+            push(part * LINES_AT_ONCE + i as usize, start, near.into(), found);
+        }
+    }
+}
+
+/// Which rows that differ so from a query are within what is allowed, and have a bit of each of the other keys among the
+/// differences.
+#[inline(always)]
+fn near_lanes<L: Lanes>(proof: L::Proof, differences: L, allowed: u32, others: &[u64]) -> u64 {
+    let mut near = differences.count_ones().totals().at_most(allowed);
+    for &other in others {
+        near &= !differences.and(L::splat(proof, other)).zeros();
+    }
+    near
 }
 
 /// Rows of several words, each with its own query.

@@ -39,6 +39,8 @@ pub(super) trait Lanes: Copy {
     fn pair_sums(self, other: Self) -> Self;
     /// Bit `i` says whether lane `i` is at most `threshold`.
     fn at_most(self, threshold: u32) -> u64;
+    /// Bit `i` says whether lane `i` is zero.
+    fn zeros(self) -> u64;
     /// Bit `i` says whether half `i` of the lanes (32 bits each, in their order in memory) has at most `threshold` ones.
     fn halves_at_most(self, threshold: u32) -> u64;
 }

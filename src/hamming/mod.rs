@@ -26,7 +26,8 @@ use std::{fmt, sync::OnceLock};
 
 use crate::{Error, Result};
 
-pub use check::{InOrder, Met, Near, Pair, READ_PAST, Stretch};
+pub use check::{Besides, InOrder, Met, Near, Pair, Probe, READ_PAST, Stretch};
+pub(crate) use check::{Head, LINE_WORDS};
 pub use minima::Functions;
 pub(crate) use minima::mix32;
 pub(crate) use shared::merged;
@@ -45,8 +46,15 @@ trait Level: Copy {
     fn within(self, query: &[u64], rows: &[u64], threshold: u32, masks: &mut [u64]);
     fn slice_step(self, block: &mut sliced::Block<'_, Self::Lanes>);
     fn within_sliced(self, task: sliced::Task<'_>);
-    fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>);
+    fn check_whole(
+        self,
+        of: &[Stretch],
+        rows: &[u64],
+        and: &mut Besides<'_>,
+        found: &mut Vec<Near>,
+    );
     fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>);
+    fn check_lines(self, of: &[Probe], lines: &[u64], and: &mut Besides<'_>, found: &mut Vec<Near>);
     fn check_pairs(self, task: PairTask<'_>);
     fn check_in_order(self, task: InOrder<'_>, found: &mut Vec<Met>);
     fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]);
@@ -137,13 +145,25 @@ macro_rules! compile_level {
                 unsafe { run(self, task) }
             }
 
-            fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
+            fn check_whole(
+                self,
+                of: &[Stretch],
+                rows: &[u64],
+                and: &mut Besides<'_>,
+                found: &mut Vec<Near>,
+            ) {
                 #[target_feature(enable = $features)]
-                fn run(level: $level, of: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
-                    check::whole::<$lanes>(level, of, rows, found);
+                fn run(
+                    level: $level,
+                    of: &[Stretch],
+                    rows: &[u64],
+                    and: &mut Besides<'_>,
+                    found: &mut Vec<Near>,
+                ) {
+                    check::whole::<$lanes>(level, of, rows, and, found);
                 }
                 // SAFETY: whoever has the level has the features.
-                unsafe { run(self, stretches, rows, found) }
+                unsafe { run(self, of, rows, and, found) }
             }
 
             fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>) {
@@ -153,6 +173,27 @@ macro_rules! compile_level {
                 }
                 // SAFETY: whoever has the level has the features.
                 unsafe { run(self, stretches, rows, found) }
+            }
+
+            fn check_lines(
+                self,
+                of: &[Probe],
+                lines: &[u64],
+                and: &mut Besides<'_>,
+                found: &mut Vec<Near>,
+            ) {
+                #[target_feature(enable = $features)]
+                fn run(
+                    level: $level,
+                    of: &[Probe],
+                    lines: &[u64],
+                    and: &mut Besides<'_>,
+                    found: &mut Vec<Near>,
+                ) {
+                    check::lines::<$lanes>(level, of, lines, and, found);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(self, of, lines, and, found) }
             }
 
             fn check_pairs(self, task: PairTask<'_>) {
@@ -320,13 +361,31 @@ impl Kernel {
 
 /// The check of rows that a table led to.
 impl Kernel {
-    /// The rows of one word that are near the queries of their stretches, added to `found`. Behind the last row there
-    /// must be [`READ_PAST`] bytes.
-    pub fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
-        chosen!(self, level => level.check_whole(stretches, rows, found));
+    /// The rows of one word that are near the queries of their stretches, added to `found`. Behind the last row there must
+    /// be [`READ_PAST`] bytes.
+    pub fn check_whole(
+        self,
+        stretches: &[Stretch],
+        rows: &[u64],
+        and: &mut Besides<'_>,
+        found: &mut Vec<Near>,
+    ) {
+        chosen!(self, level => level.check_whole(stretches, rows, and, found));
     }
 
-    /// The same for rows of 32 bits, compared with the low half of the query.
+    /// The same for rows in the lines of their keys. In `found` the number of the probe is in the place of a stretch's, and of
+    /// the word in the place of a row's. Of a line without all rows of its key the head is added, too.
+    pub fn check_lines(
+        self,
+        probes: &[Probe],
+        lines: &[u64],
+        and: &mut Besides<'_>,
+        found: &mut Vec<Near>,
+    ) {
+        chosen!(self, level => level.check_lines(probes, lines, and, found));
+    }
+
+    /// The rows of 32 bits of stretches that are near, compared with the low half of the query.
     pub fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>) {
         chosen!(self, level => level.check_halves(stretches, rows, found));
     }
@@ -378,12 +437,24 @@ impl Kernel {
 /// more has to wait, too.
 #[inline(always)]
 pub fn prefetch<T>(cells: &[T], at: usize) {
-    let address = cells.as_ptr().wrapping_add(at);
+    prefetch_address(address_of(cells, at));
+}
+
+/// Where a cell is, which need not be there: for [`prefetch_address`].
+#[inline(always)]
+pub fn address_of<T>(cells: &[T], at: usize) -> usize {
+    cells.as_ptr().wrapping_add(at).addr()
+}
+
+/// The same for an address, whatever is there.
+#[inline(always)]
+pub fn prefetch_address(address: usize) {
+    let address = std::ptr::without_provenance::<i8>(address);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 has the instruction, and it never faults, whatever the address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(address.cast());
+        _mm_prefetch::<_MM_HINT_T1>(address);
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: the instruction never faults, whatever the address, and changes nothing.

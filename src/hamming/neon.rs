@@ -3,8 +3,8 @@
 use std::arch::aarch64::*;
 
 use super::{
-    Functions, InOrder, Met, Near, PairTask, Stretch, check, compile_level, direct, lanes::Lanes,
-    minima, shared, sliced,
+    Besides, Functions, InOrder, Met, Near, PairTask, Probe, Stretch, check, compile_level, direct,
+    lanes::Lanes, minima, shared, sliced,
 };
 
 /// Proof that this CPU has NEON; only `detect` makes one.
@@ -118,6 +118,12 @@ impl Lanes for Quad {
             vgetq_lane_u64::<0>(near) & 1 | vgetq_lane_u64::<1>(near) & 2
         }
     }
+
+    #[inline(always)]
+    fn zeros(self) -> u64 {
+        self.at_most(0)
+    }
+
     #[inline(always)]
     fn halves_at_most(self, threshold: u32) -> u64 {
         // SAFETY: `self` proves NEON.

@@ -2,8 +2,8 @@
 //! are tested against them.
 
 use super::{
-    Functions, InOrder, Level, Met, Near, PairTask, Stretch, check, lanes::Lanes, minima, shared,
-    sliced,
+    Besides, Functions, InOrder, Level, Met, Near, PairTask, Probe, Stretch, check, lanes::Lanes,
+    minima, shared, sliced,
 };
 
 /// No proof needed: every CPU has words.
@@ -39,12 +39,28 @@ impl Level for Scalar {
         task.run(self);
     }
 
-    fn check_whole(self, stretches: &[Stretch], rows: &[u64], found: &mut Vec<Near>) {
-        check::whole::<u64>(self, stretches, rows, found);
+    fn check_whole(
+        self,
+        of: &[Stretch],
+        rows: &[u64],
+        and: &mut Besides<'_>,
+        found: &mut Vec<Near>,
+    ) {
+        check::whole::<u64>(self, of, rows, and, found);
     }
 
     fn check_halves(self, stretches: &[Stretch], rows: &[u32], found: &mut Vec<Near>) {
         check::halves::<u64>(self, stretches, rows, found);
+    }
+
+    fn check_lines(
+        self,
+        of: &[Probe],
+        lines: &[u64],
+        and: &mut Besides<'_>,
+        found: &mut Vec<Near>,
+    ) {
+        check::lines::<u64>(self, of, lines, and, found);
     }
 
     fn check_pairs(self, task: PairTask<'_>) {
@@ -141,6 +157,11 @@ impl Lanes for u64 {
     #[inline(always)]
     fn at_most(self, threshold: u32) -> u64 {
         u64::from(self <= u64::from(threshold))
+    }
+
+    #[inline(always)]
+    fn zeros(self) -> u64 {
+        u64::from(self == 0)
     }
 
     #[inline(always)]

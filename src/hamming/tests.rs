@@ -203,9 +203,46 @@ fn every_level_checks_the_same_stretches() {
     assert!(whole.len() > 100 && half.len() > 100);
     for kernel in Kernel::available() {
         let (mut found, mut found_halves) = (Vec::new(), Vec::new());
-        kernel.check_whole(&stretches, &words, &mut found);
+        kernel.check_whole(&stretches, &words, &mut Besides::default(), &mut found);
         kernel.check_halves(&stretches, &halves, &mut found_halves);
         assert_eq!((found, found_halves), (whole.clone(), half.clone()), "{kernel:?}");
+    }
+}
+
+#[test]
+fn every_level_checks_the_same_lines() {
+    let keys = 70;
+    let mut lines = rows(8, 64, keys * LINE_WORDS);
+    for (key, line) in lines.chunks_exact_mut(LINE_WORDS).enumerate() {
+        line[LINE_WORDS - 1] = Head { number: 0, count: key as u32 % 11 }.to_word();
+    }
+    let probe = |i: u32| {
+        let key = i * 31 % keys as u32;
+        let near = lines[key as usize * LINE_WORDS + i as usize % 7];
+        Probe { compare: near ^ 0b1011 << (i % 60), key, allowed: 20 + i % 3, flip: 0, query: i }
+    };
+    let probes: Vec<Probe> = (0..200).map(probe).collect();
+    let others = [0b1111 << 20, 0xff << 40];
+    let expected = (0..).zip(&probes).flat_map(|(i, probe)| {
+        let start = probe.key as usize * LINE_WORDS;
+        let line = &lines[start..start + LINE_WORDS];
+        let head = Head::of_word(line[LINE_WORDS - 1]);
+        let is_near = |word: u64| {
+            let differences = word ^ probe.compare;
+            let is_new = others.iter().all(|other| differences & other != 0);
+            differences.count_ones() <= probe.allowed && is_new
+        };
+        let mut places: Vec<usize> = (0..head.here()).filter(|&i| is_near(line[i])).collect();
+        places.extend((head.elsewhere() > 0).then_some(LINE_WORDS - 1));
+        places.into_iter().map(move |place| Near { stretch: i, row: (start + place) as u32 })
+    });
+    let expected: Vec<Near> = expected.collect();
+    assert!(expected.len() > 100);
+    for kernel in Kernel::available() {
+        let mut found = Vec::new();
+        let mut and = Besides { others: &others, ahead: &[7; 300] };
+        kernel.check_lines(&probes, &lines, &mut and, &mut found);
+        assert_eq!((found, and.ahead.len()), (expected.clone(), 100), "{kernel:?}");
     }
 }
 

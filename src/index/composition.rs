@@ -145,10 +145,10 @@ impl Composition {
         self.layouts.iter().map(KeyLayout::width).max().unwrap_or(0)
     }
 
-    /// How much memory the tables of so many distinct signatures take.
+    /// How much memory the tables of so many distinct signatures take; in lines, at most.
     pub fn bytes(&self, rows: usize, stored: Stored) -> u64 {
-        let offsets = self.layouts.iter().map(|layout| 4 << layout.width());
-        self.layouts.len() as u64 * rows as u64 * stored.bytes() + offsets.sum::<u64>()
+        let keys = self.layouts.iter().map(|layout| stored.key_bytes() << layout.width());
+        self.layouts.len() as u64 * rows as u64 * stored.bytes() + keys.sum::<u64>()
     }
 
     /// The largest radius within which every row is found.

@@ -19,7 +19,7 @@ use super::{
     spread::Spread,
 };
 use crate::{
-    hamming::{self, Batch, InOrder, Kernel, Met, Near, READ_PAST, Stretch, Workspace},
+    hamming::{self, Batch, Besides, InOrder, Kernel, Met, Near, READ_PAST, Stretch, Workspace},
     probe,
 };
 
@@ -264,7 +264,7 @@ impl<'a> Comparer<'a> {
         if left.stride() == 1 {
             let (stretches, mut near) =
                 (std::mem::take(&mut self.stretches), std::mem::take(&mut self.near));
-            kernel.check_whole(&stretches, right.words(), &mut near);
+            kernel.check_whole(&stretches, right.words(), &mut Besides::default(), &mut near);
             for near in &near {
                 let row = stretches[near.stretch as usize].tag;
                 self.report(all_left, row as usize, all_right, near.row as usize);

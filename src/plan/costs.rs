@@ -8,6 +8,7 @@ use crate::{
     Result, Signatures,
     hamming::{self, prefetch},
     index::{Answers, Build, Index, Method, Scan, Tables},
+    table::Stored,
 };
 
 /// What things cost on this machine, in nanoseconds.
@@ -25,6 +26,10 @@ pub struct Costs {
     pub probe: f64,
     /// The same for a single query.
     pub probe_alone: f64,
+    /// A key to look up whose line is near, and the check of its rows.
+    pub lined: f64,
+    /// The same for a single query.
+    pub lined_alone: f64,
     /// A line of rows to check that is near.
     pub check: f64,
     /// A row to compare whose signature is somewhere else and near.
@@ -96,6 +101,8 @@ impl Costs {
             query: 0.0,
             probe: 0.0,
             probe_alone: 0.0,
+            lined: 0.0,
+            lined_alone: 0.0,
             check: 0.0,
             pair: 0.0,
             scan,
@@ -108,17 +115,22 @@ impl Costs {
     fn measure_probes(&mut self) -> Result<()> {
         let rows = Signatures::from_words(64, random_words(1 << 12, 2))?;
         let queries = Signatures::from_words(64, random_words(1 << 11, 3))?;
-        let time = |slices: u32, key_width: u32| -> Result<(f64, f64)> {
-            let build = Build { key_width: Some(key_width), stored: None };
+        let timed = |slices: u32, key_width: u32, stored: Stored| -> Result<(f64, f64)> {
+            let build = Build { key_width: Some(key_width), stored: Some(stored) };
             let index = Tables::build(&rows, Method::Pieces { slices }, build)?;
             ask(&index, &queries, slices - 1)
         };
+        let time = |slices: u32, key_width: u32| timed(slices, key_width, Stored::Whole);
         let (one, one_alone) = time(1, 12)?;
         let (eight, eight_alone) = time(8, 12)?;
         self.probe = ((eight - one) / 7.0).max(0.1);
         self.probe_alone = ((eight_alone - one_alone) / 7.0).max(self.probe);
         self.query = (one - self.probe).max(0.1);
         self.call = (one_alone - self.probe_alone).max(self.query);
+        let (one_lined, one_lined_alone) = timed(1, 12, Stored::Lines)?;
+        let (lined, lined_alone) = timed(8, 12, Stored::Lines)?;
+        self.lined = ((lined - one_lined) / 7.0).max(0.1);
+        self.lined_alone = ((lined_alone - one_lined_alone) / 7.0).max(self.lined);
         // Eight slices of 8 bits have 16 rows to a key: two or three lines. With 4 bits there are 256: 32.
         let (few_rows, many_rows) = (time(8, 8)?.0, time(8, 4)?.0);
         self.check = ((many_rows - few_rows) / 8.0 / 30.0).max(0.1);

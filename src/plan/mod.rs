@@ -20,7 +20,7 @@ pub use sample::Sample;
 use crate::{
     index::{Build, Composition, Method, Shape, Step},
     probe::{RankList, count_within},
-    table::{Fields, KeyLayout, Stored, WIDEST_KEY, key_width},
+    table::{Fields, KeyLayout, Stored, WIDEST_KEY, expected_elsewhere, key_width},
 };
 use sample::WeighedPair;
 
@@ -259,7 +259,7 @@ impl Pricing<'_> {
         let usual = key_width(self.sample.total());
         let widths = usual.saturating_sub(4)..=(usual + 2).min(WIDEST_KEY);
         widths.flat_map(|width| {
-            [Stored::Whole, Stored::Split, Stored::Numbers]
+            [Stored::Whole, Stored::Lines, Stored::Split, Stored::Numbers]
                 .map(|stored| Build { key_width: Some(width), stored: Some(stored) })
         })
     }
@@ -363,7 +363,26 @@ impl Pricing<'_> {
     /// The tables, and what leads from their rows to documents and from copy to copy: all that there may be.
     fn bytes(&self, composition: &Composition, stored: Stored) -> f64 {
         let leads = if stored == Stored::Numbers { 4.0 } else { 8.0 };
-        composition.bytes(self.sample.total(), stored) as f64 + leads * self.rows()
+        let tables = match stored {
+            Stored::Lines => self.line_bytes(composition),
+            _ => composition.bytes(self.sample.total(), stored) as f64,
+        };
+        tables + leads * self.rows()
+    }
+
+    /// Lines, and the rows that they have no room for. How many these are the most common keys say: a row's key has as many
+    /// other rows as the sample's rows share keys.
+    fn line_bytes(&self, composition: &Composition) -> f64 {
+        let layouts = composition.layouts();
+        let table = |(i, layout): (usize, &KeyLayout)| {
+            let lines = 64.0 * 2_f64.powi(layout.width() as i32);
+            let step = Step { table: i, errors: 0, at_most: None };
+            let met = self.rows_met(composition, &step, &[step]).max(1e-9);
+            // With skew, fewer keys have the rows.
+            let keys = self.rows() / met;
+            lines + 8.0 * keys * expected_elsewhere(met).1
+        };
+        layouts.iter().enumerate().map(table).sum()
     }
 
     /// Nanoseconds for a query, and what they are made of.
@@ -374,14 +393,26 @@ impl Pricing<'_> {
         let mut work = Work::default();
         let mut time = if many { costs.query } else { costs.call / self.task.batch as f64 };
         let line = costs.line(bytes, many);
-        let probe = if many { costs.probe } else { costs.probe_alone };
+        let (probe, lined) = match many {
+            true => (costs.probe, costs.lined),
+            false => (costs.probe_alone, costs.lined_alone),
+        };
         for step in &steps {
             let probes = composition.probes_of(step) as f64;
             let rows = self.rows_met(composition, step, &steps);
             let width = composition.layouts()[step.table].width();
-            // Sixteen offsets share a line.
-            let offsets = (count_within(width.saturating_sub(4), step.errors) as f64).min(probes);
-            let row_lines = probes.min(rows) + rows * stored.bytes() as f64 / 64.0;
+            // Sixteen offsets share a line. Lines have no offsets, and of most keys all rows.
+            let (offsets, row_lines, probe) = match stored {
+                Stored::Lines => {
+                    let (share, elsewhere) = expected_elsewhere(rows / probes);
+                    (probes, probes * (share + elsewhere / 8.0), lined)
+                }
+                _ => {
+                    let offsets = count_within(width.saturating_sub(4), step.errors) as f64;
+                    let row_lines = probes.min(rows) + rows * stored.bytes() as f64 / 64.0;
+                    (offsets.min(probes), row_lines, probe)
+                }
+            };
             // Of a long stretch of rows only the first lines are a surprise to the CPU.
             let random_lines = row_lines.min(4.0 * probes);
             time += probes * probe + row_lines * costs.check + (offsets + random_lines) * line;

@@ -96,6 +96,7 @@ impl Signatures {
     }
 
     /// The words of one row.
+    #[inline]
     pub fn row(&self, row: usize) -> &[u64] {
         let stride = self.stride();
         &self.words()[row * stride..(row + 1) * stride]

@@ -114,6 +114,20 @@ impl Fields {
         }
     }
 
+    /// The same of each of some rows, for at most 32 bits.
+    pub(crate) fn take_each(&self, rows: &[u64], taken: &mut [u32]) {
+        match self.stretches() {
+            Some(stretches) if rows.len() == taken.len() => {
+                let rows = rows.iter().zip(taken);
+                rows.for_each(|(&word, taken)| *taken = stretches.take(word) as u32);
+            }
+            _ => {
+                let rows = rows.chunks_exact(rows.len() / taken.len().max(1)).zip(taken);
+                rows.for_each(|(row, taken)| *taken = self.take(row) as u32);
+            }
+        }
+    }
+
     fn take_all(&self, row: &[u64]) -> u64 {
         self.0.iter().fold(0, |taken, field| {
             // A shift by 64 has no meaning for the CPU; nothing is above a whole word.

@@ -2,10 +2,11 @@
 //!
 //! There is one table for all methods. Its rows are sorted by key, and `offsets[key]..offsets[key + 1]` are the rows of
 //! a key. How many bits a key has follows from the number of rows: with a few rows to a key the offsets are small and
-//! still lead close.
+//! still lead close. With [`Stored::Lines`] there are no offsets: a key leads to a line of the cache that has its rows.
 
 mod distinct;
 mod layout;
+mod lines;
 mod partition;
 
 use rayon::prelude::*;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use distinct::{Copies, CopiesView, Distinct};
 pub(crate) use layout::{Fields, Stretches};
 pub use layout::{KeyLayout, WIDEST_KEY};
+pub(crate) use lines::{Lines, expected_elsewhere};
 
 use crate::{
     Error, Result, Signatures,
@@ -31,6 +33,9 @@ pub enum Stored {
     /// What the key does not already say of a signature of one word: 6 bytes a row. Keys have at least
     /// `bits - `[`SPLIT_BITS`] bits.
     Split,
+    /// The whole signature of one word, not behind offsets but in a line of the cache for each key: the fastest, and 64
+    /// bytes a key, which have room for up to seven rows.
+    Lines,
     /// The row's number: 4 bytes a row, and the signature is somewhere else.
     Numbers,
 }
@@ -39,12 +44,20 @@ pub enum Stored {
 pub const SPLIT_BITS: u32 = 48;
 
 impl Stored {
-    /// Bytes for each row.
+    /// Bytes for each row. In lines only those that their line has no room for take any: few, unless many share a key.
     pub fn bytes(self) -> u64 {
         match self {
-            Stored::Whole => 8,
+            Stored::Whole | Stored::Lines => 8,
             Stored::Split => 6,
             Stored::Numbers => 4,
+        }
+    }
+
+    /// Bytes for each key.
+    pub fn key_bytes(self) -> u64 {
+        match self {
+            Stored::Whole | Stored::Split | Stored::Numbers => 4,
+            Stored::Lines => 64,
         }
     }
 
@@ -53,6 +66,7 @@ impl Stored {
         match self {
             Stored::Whole => "whole",
             Stored::Split => "split",
+            Stored::Lines => "lines",
             Stored::Numbers => "numbers",
         }
     }
@@ -60,7 +74,7 @@ impl Stored {
     /// Whether a table with such a key can store rows of `bits` bits so.
     pub fn suits(self, bits: u32, key_width: u32) -> bool {
         match self {
-            Stored::Whole => bits <= 64,
+            Stored::Whole | Stored::Lines => bits <= 64,
             Stored::Split => bits <= 64 && bits - key_width.min(bits) <= SPLIT_BITS,
             Stored::Numbers => bits > 64,
         }
@@ -84,6 +98,7 @@ pub(crate) enum Rows {
     Whole(Cells<u64>),
     /// The low 32 bits of what is left, and the high 16.
     Split(Cells<u32>, Cells<u16>),
+    Lines(Lines),
     Numbers(Cells<u32>),
 }
 
@@ -114,11 +129,11 @@ impl Table {
                 let row = distinct.firsts[i];
                 fields.take(rows.row(row as usize)) << 32 | u64::from(row)
             }
-            Stored::Whole | Stored::Split => distinct.words[i],
+            Stored::Whole | Stored::Split | Stored::Lines => distinct.words[i],
         };
         let key = |item: &Item| match stored {
             Stored::Numbers => item >> 32,
-            Stored::Whole | Stored::Split => fields.take_word(*item),
+            Stored::Whole | Stored::Split | Stored::Lines => fields.take_word(*item),
         };
         let leading = width.min(10);
         let part_of = |item: &Item| (key(item) >> (width - leading)) as usize;
@@ -146,6 +161,13 @@ impl Table {
         });
         let rows = filler.freeze()?;
         let offsets = offsets.freeze().map_err(no_memory)?;
+        let (offsets, rows) = match (stored, rows) {
+            (Stored::Lines, Rows::Whole(words)) => {
+                let lines = Lines::of(offsets.as_slice(), words.as_slice())?;
+                (Cells::copy_of(&[]).map_err(no_memory)?, Rows::Lines(lines))
+            }
+            (_, rows) => (offsets, rows),
+        };
         Ok(Table { layout, fields, rest, offsets, rows })
     }
 
@@ -170,6 +192,7 @@ impl Table {
         let rows = match &self.rows {
             Rows::Whole(words) => size_of_val(words.as_slice()),
             Rows::Split(low, high) => size_of_val(low.as_slice()) + size_of_val(high.as_slice()),
+            Rows::Lines(lines) => lines.bytes(),
             Rows::Numbers(numbers) => size_of_val(numbers.as_slice()),
         };
         (size_of_val(self.offsets.as_slice()) + rows) as u64
@@ -203,7 +226,9 @@ enum PlaceRows<'a> {
 impl<'a> Filler<'a> {
     fn new(stored: Stored, len: usize, rest: &'a Fields) -> Result<Self> {
         let rows = match stored {
-            Stored::Whole => CellsMut::zeroed(len + READ_PAST / 8).map(RowsMut::Whole),
+            Stored::Whole | Stored::Lines => {
+                CellsMut::zeroed(len + READ_PAST / 8).map(RowsMut::Whole)
+            }
             Stored::Split => CellsMut::zeroed(len + READ_PAST / 4)
                 .and_then(|low| Ok(RowsMut::Split(low, CellsMut::zeroed(len)?))),
             Stored::Numbers => CellsMut::zeroed(len).map(RowsMut::Numbers),

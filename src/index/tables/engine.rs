@@ -1,5 +1,6 @@
 //! The batched search: queries go through probe, offset, check and resolution in stages, each of which asks the memory
-//! for what the next will need. A single query is a batch of one.
+//! for what the next will need. A single query is a batch of one. Where keys have lines in place of offsets, their rows
+//! are checked a stage earlier.
 
 use std::{cell::Cell, ops::Range};
 
@@ -11,7 +12,7 @@ use super::{
     view::View,
 };
 use crate::{
-    hamming::{Stretch, prefetch},
+    hamming::{Besides, Probe, Stretch},
     index::{Answers, Queries},
 };
 
@@ -63,6 +64,12 @@ impl<'a> Search<'a> {
         self.queries.signatures().row(self.batch.start + query as usize)
     }
 
+    /// The words of all queries of the batch.
+    fn words(&self) -> &'a [u64] {
+        let (queries, stride) = (self.queries.signatures(), self.queries.signatures().stride());
+        &queries.words()[self.batch.start * stride..self.batch.end * stride]
+    }
+
     /// How near a row must be to matter to a query of the batch.
     #[inline(always)]
     pub(super) fn bound(&self, query: u32) -> u32 {
@@ -79,6 +86,12 @@ impl<'a> Search<'a> {
     #[inline(always)]
     pub(super) fn view(&self, step: usize) -> &View<'a> {
         &self.tables[self.looking.steps[step].table]
+    }
+
+    /// Whether the kernels leave out what an earlier step finds.
+    #[inline(always)]
+    pub(super) fn is_filtered(&self, step: usize) -> bool {
+        self.looking.are_all_others(step) && !self.view(step).lacks_keys()
     }
 
     /// Whether a step finds a row that differs so from a query of the batch.
@@ -135,10 +148,10 @@ impl<'a> Engine<'a> {
 /// Probes on their way through the stages.
 #[derive(Default)]
 struct Stages {
-    /// Probes whose offsets are being asked for.
+    /// Probes whose offsets or lines are being asked for.
     asking: Group,
-    /// Probes whose offsets are on their way.
-    offsets_due: Group,
+    /// Probes whose offsets or lines are on their way.
+    keys_due: Group,
     /// Probes whose rows are on their way.
     rows_due: Group,
     hits: Hits,
@@ -149,22 +162,14 @@ struct Stages {
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) probes: Vec<Probe>,
-    /// The rows of each.
+    /// Where the offsets or the line of each is.
+    addresses: Vec<usize>,
+    /// Which of them belong to which step: the step, and where its probes end.
+    runs: Vec<(usize, usize)>,
+    /// The rows that are to be looked at.
     pub(super) stretches: Vec<Stretch>,
-    /// Which probes belong to which step: the step, and where its probes end.
-    pub(super) runs: Vec<(usize, usize)>,
-}
-
-/// A key to look up.
-#[derive(Clone, Copy)]
-pub(super) struct Probe {
-    /// What the rows are compared with.
-    compare: u64,
-    key: u32,
-    /// How the key differs from the query's own.
-    pub(super) flip: u32,
-    /// The query's number within the batch.
-    pub(super) query: u32,
+    /// Which of them belong to which step.
+    pub(super) stretch_runs: Vec<(usize, usize)>,
 }
 
 impl Stages {
@@ -178,7 +183,7 @@ impl Stages {
     fn begin(&mut self) {
         self.hits.begin();
         // A search that panicked may have left something.
-        let groups = [&mut self.asking, &mut self.offsets_due, &mut self.rows_due];
+        let groups = [&mut self.asking, &mut self.keys_due, &mut self.rows_due];
         groups.into_iter().for_each(Group::clear);
     }
 
@@ -221,36 +226,79 @@ impl Stages {
         }
     }
 
-    /// Stage 1: which keys? Their offsets are asked for.
+    /// Stage 1: which keys?
     fn probe(&mut self, search: &Search<'_>, step: usize) {
+        let (view, queries) = (search.view(step), search.batch.len());
+        let mut own = [0; BATCH];
+        view.table.fields.take_each(search.words(), &mut own[..queries]);
+        match search.looking.is_own(step) && self.hits.done_count() == 0 {
+            true => self.probe_own(search, step, &own[..queries]),
+            false => self.probe_around(search, step, &own[..queries]),
+        }
+        self.asking.close_run(step);
+    }
+
+    /// The queries' own keys, for all of them.
+    fn probe_own(&mut self, search: &Search<'_>, step: usize, own: &[u32]) {
         let view = search.view(step);
-        for query in 0..search.batch.len() as u32 {
-            let words = search.query(query);
-            let own = view.table.fields.take(words) as u32;
-            let compare = view.compare(words);
+        let mut query = 0;
+        while query < own.len() {
+            let Group { probes, addresses, .. } = &mut self.asking;
+            let of = query..own.len().min(query + GROUP - probes.len());
+            query = of.end;
+            addresses.extend(own[of.clone()].iter().map(|&key| view.address(key)));
+            probes.extend(of.map(|query| {
+                let (compare, allowed) =
+                    (view.compare(search.query(query as u32)), search.bound(query as u32));
+                Probe { compare, key: own[query], allowed, flip: 0, query: query as u32 }
+            }));
+            self.advance_if_full(search, step);
+        }
+    }
+
+    /// Keys around the queries' own, for the queries that need more.
+    fn probe_around(&mut self, search: &Search<'_>, step: usize, own: &[u32]) {
+        let view = search.view(step);
+        let lacks_keys = view.lacks_keys();
+        for (query, &own) in (0..).zip(own) {
+            let (compare, bound) = (view.compare(search.query(query)), search.bound(query));
             for &flip in search.reach.flips(search.looking, step, query as usize) {
                 if self.hits.is_done(query) {
                     break;
                 }
                 let key = own ^ flip;
-                prefetch(view.offsets, key as usize);
-                self.asking.probes.push(Probe { compare, key, flip, query });
-                if self.asking.probes.len() == GROUP {
-                    self.asking.close_run(step);
-                    self.advance(search);
-                }
+                self.asking.addresses.push(view.address(key));
+                let errors = if lacks_keys { flip.count_ones() } else { 0 };
+                let allowed = bound.saturating_sub(errors);
+                self.asking.probes.push(Probe { compare, key, allowed, flip, query });
+                self.advance_if_full(search, step);
             }
         }
-        self.asking.close_run(step);
     }
 
-    /// Each group moves on by a stage.
+    #[inline(always)]
+    fn advance_if_full(&mut self, search: &Search<'_>, step: usize) {
+        if self.asking.probes.len() == GROUP {
+            self.asking.close_run(step);
+            self.advance(search);
+        }
+    }
+
+    /// Each group moves on by a stage. What the keys of the newest lead to is asked for while the others are looked at.
     fn advance(&mut self, search: &Search<'_>) {
-        self.hits.check(search, &self.rows_due);
-        self.offsets_due.look_up(search);
+        let ahead = self.hits.check(search, &self.rows_due, &self.asking.addresses);
+        let Group { probes, runs, stretches, stretch_runs, .. } = &mut self.keys_due;
+        let (mut from, mut and) = (0, Besides { others: &[], ahead });
+        for &(step, end) in runs.iter() {
+            and.others = search.looking.others(step);
+            self.hits.look_up(search, step, (probes, from..end), &mut and, stretches);
+            stretch_runs.push((step, stretches.len()));
+            from = end;
+        }
+        and.ask_for_all();
         self.rows_due.clear();
-        std::mem::swap(&mut self.rows_due, &mut self.offsets_due);
-        std::mem::swap(&mut self.offsets_due, &mut self.asking);
+        std::mem::swap(&mut self.rows_due, &mut self.keys_due);
+        std::mem::swap(&mut self.keys_due, &mut self.asking);
     }
 }
 
@@ -264,39 +312,11 @@ impl Group {
         }
     }
 
-    /// Stage 2: which rows have these keys? They are asked for.
-    fn look_up(&mut self, search: &Search<'_>) {
-        let mut from = 0;
-        for &(step, end) in &self.runs {
-            let view = search.view(step);
-            let lacks_keys = view.lacks_keys();
-            let stretch = |tag: usize, probe: &Probe, bound: u32| {
-                let (start, end) = view.rows_of(probe.key);
-                view.prefetch_rows(start, end);
-                let errors = if lacks_keys { probe.flip.count_ones() } else { 0 };
-                let (query, allowed) = (probe.compare, bound.saturating_sub(errors));
-                Stretch { query, start, end, allowed, tag: tag as u32 }
-            };
-            let probes = (from..end).zip(&self.probes[from..end]);
-            // Two loops, as the one for a radius has no time to look for bounds.
-            match &search.bounds {
-                None => {
-                    let radius = search.looking.radius;
-                    self.stretches.extend(probes.map(|(tag, probe)| stretch(tag, probe, radius)));
-                }
-                Some(bounds) => {
-                    self.stretches.extend(probes.map(|(tag, probe)| {
-                        stretch(tag, probe, bounds[probe.query as usize % BATCH])
-                    }))
-                }
-            }
-            from = end;
-        }
-    }
-
     fn clear(&mut self) {
         self.probes.clear();
-        self.stretches.clear();
+        self.addresses.clear();
         self.runs.clear();
+        self.stretches.clear();
+        self.stretch_runs.clear();
     }
 }

@@ -13,11 +13,11 @@ use super::{Tables, stored_as};
 use crate::{
     Error, Result, Signatures,
     container::{Container, ContainerWriter, kind_of},
-    hamming::{self, READ_PAST},
+    hamming::{self, LINE_WORDS, READ_PAST},
     index::{Composition, Method, origin::Origin},
     mapped::Cells,
     signature::check_width,
-    table::{Copies, KeyLayout, Rows, Stored, Table},
+    table::{Copies, KeyLayout, Lines, Rows, Stored, Table},
 };
 
 const KIND: &str = "index";
@@ -35,6 +35,9 @@ struct About {
     stored: Stored,
     /// The bits of each table's key. They follow from the rest; a program that would cut keys otherwise notices it here.
     keys: Vec<KeyLayout>,
+    /// How many rows of each table lines have no room for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    more: Vec<u64>,
     signatures: Origin,
 }
 
@@ -45,9 +48,11 @@ impl<'a> Tables<'a> {
             return Err(Error::format(path, "would be little-endian, and this machine is not"));
         }
         let mut file = ContainerWriter::in_order(path, KIND)?;
-        let offsets = file.begin("offsets")?;
-        for table in &self.tables {
-            file.write(offsets, cast_slice(table.offsets.as_slice()))?;
+        if self.stored != Stored::Lines {
+            let offsets = file.begin("offsets")?;
+            for table in &self.tables {
+                file.write(offsets, cast_slice(table.offsets.as_slice()))?;
+            }
         }
         for (column, name) in self.stored.columns().iter().enumerate() {
             let section = file.begin(name)?;
@@ -81,6 +86,7 @@ impl<'a> Tables<'a> {
             match &mut table.rows {
                 Rows::Whole(words) => copy(words),
                 Rows::Split(low, high) => (copy(low), copy(high)).1,
+                Rows::Lines(Lines { words, more }) => (copy(words), copy(more)).1,
                 Rows::Numbers(numbers) => copy(numbers),
             }
         });
@@ -98,6 +104,7 @@ impl<'a> Tables<'a> {
             key_width: self.composition.key_width(),
             stored: self.stored,
             keys: self.composition.layouts().to_vec(),
+            more: self.tables.iter().filter_map(|table| table.rows.more()).collect(),
             signatures: Origin::new(&self.rows, path, of),
         }
     }
@@ -121,6 +128,7 @@ impl Stored {
         match self {
             Stored::Whole => &["words"],
             Stored::Split => &["low", "high"],
+            Stored::Lines => &["lines", "more"],
             Stored::Numbers => &["numbers"],
         }
     }
@@ -134,7 +142,19 @@ impl Rows {
             Rows::Split(low, high) => {
                 vec![cast_slice(&low.as_slice()[..rows]), cast_slice(&high.as_slice()[..rows])]
             }
+            Rows::Lines(lines) => {
+                let more = &lines.more.as_slice()[..lines.elsewhere()];
+                vec![cast_slice(lines.words.as_slice()), cast_slice(more)]
+            }
             Rows::Numbers(numbers) => vec![cast_slice(&numbers.as_slice()[..rows])],
+        }
+    }
+
+    /// How many rows lines have no room for.
+    fn more(&self) -> Option<u64> {
+        match self {
+            Rows::Lines(lines) => Some(lines.elsewhere() as u64),
+            Rows::Whole(_) | Rows::Split(..) | Rows::Numbers(_) => None,
         }
     }
 }
@@ -216,7 +236,9 @@ impl IndexFile {
         let tables = self.read_tables(distinct)?;
         let firsts = match self.stored() {
             Stored::Numbers => Cells::copy_of(&[]).map_err(crate::table::no_memory)?,
-            Stored::Whole | Stored::Split => self.container.cells("firsts", distinct)?,
+            Stored::Whole | Stored::Split | Stored::Lines => {
+                self.container.cells("firsts", distinct)?
+            }
         };
         self.check(all_below(firsts.as_slice(), rows.len()), "firsts", "names rows that are not")?;
         let copies = self.copies(rows.len(), distinct)?;
@@ -256,6 +278,13 @@ impl IndexFile {
     fn read_tables(&self, distinct: usize) -> Result<Vec<Table>> {
         let rows = self.read_rows(distinct)?;
         let layouts = self.composition.layouts();
+        if self.stored() == Stored::Lines {
+            let none = Cells::copy_of(&[]).map_err(crate::table::no_memory)?;
+            let table = |(layout, rows): (&KeyLayout, Rows)| {
+                Table::from_cells(layout.clone(), self.bits(), none.clone(), rows)
+            };
+            return Ok(layouts.iter().zip(rows).map(table).collect());
+        }
         let cells = |layout: &KeyLayout| (1_usize << layout.width()) + 1;
         let all = self.container.cells::<u32>("offsets", layouts.iter().map(cells).sum())?;
         let mut start = 0;
@@ -275,14 +304,18 @@ impl IndexFile {
 
     fn read_rows(&self, distinct: usize) -> Result<Vec<Rows>> {
         Ok(match self.stored() {
-            Stored::Whole => self.column("words", distinct)?.into_iter().map(Rows::Whole).collect(),
+            Stored::Whole => {
+                self.column("words", &self.each(distinct))?.into_iter().map(Rows::Whole).collect()
+            }
             Stored::Split => {
-                let columns = (self.column("low", distinct)?, self.column("high", distinct)?);
+                let each = self.each(distinct);
+                let columns = (self.column("low", &each)?, self.column("high", &each)?);
                 let rows = columns.0.into_iter().zip(columns.1);
                 rows.map(|(low, high)| Rows::Split(low, high)).collect()
             }
+            Stored::Lines => self.read_lines(distinct)?,
             Stored::Numbers => {
-                let numbers: Vec<Cells<u32>> = self.column("numbers", distinct)?;
+                let numbers: Vec<Cells<u32>> = self.column("numbers", &self.each(distinct))?;
                 let rows = self.rows() as usize;
                 let below = |cells: &Cells<u32>| all_below(&cells.as_slice()[..distinct], rows);
                 let right = numbers.iter().all(below);
@@ -292,18 +325,51 @@ impl IndexFile {
         })
     }
 
-    /// The cells of each table in a section.
-    fn column<T: Pod>(&self, name: &str, distinct: usize) -> Result<Vec<Cells<T>>> {
-        let tables = self.composition.layouts().len();
-        let bytes = distinct.checked_mul(size_of::<T>()).map(|bytes| bytes + padding(bytes));
-        let all = bytes.and_then(|bytes| bytes.checked_mul(tables));
-        let (Some(bytes), Some(all)) = (bytes, all) else {
+    fn read_lines(&self, distinct: usize) -> Result<Vec<Rows>> {
+        let layouts = self.composition.layouts();
+        let more = &self.container.about.more;
+        self.check(more.len() == layouts.len(), "more", "does not say what each table has of it")?;
+        let more: Vec<usize> = more.iter().map(|&rows| rows as usize).collect();
+        let words: Vec<usize> = layouts.iter().map(|layout| LINE_WORDS << layout.width()).collect();
+        let columns = (self.column("lines", &words)?, self.column("more", &more)?);
+        let counts = words.into_iter().zip(more);
+        let lines =
+            columns.0.into_iter().zip(columns.1).zip(counts).map(|((words, more), counts)| {
+                // Without what only fills the section.
+                let (words, more) = (
+                    words.part(0..counts.0),
+                    more.part(0..counts.1 + READ_PAST / size_of::<u64>()),
+                );
+                Lines { words: words.expect("so many"), more: more.expect("so many") }
+            });
+        let lines: Vec<Lines> = lines.collect();
+        let right = lines.par_iter().all(|lines| lines.lead_through(distinct));
+        self.check(right, "lines", "does not lead through the rows in order")?;
+        Ok(lines.into_iter().map(Rows::Lines).collect())
+    }
+
+    /// As many cells for each table.
+    fn each(&self, cells: usize) -> Vec<usize> {
+        vec![cells; self.composition.layouts().len()]
+    }
+
+    /// The cells of each table in a section, if there are so many of them.
+    fn column<T: Pod>(&self, name: &str, cells: &[usize]) -> Result<Vec<Cells<T>>> {
+        let bytes = |cells: usize| {
+            let bytes =
+                cells.checked_mul(size_of::<T>()).filter(|&bytes| bytes < usize::MAX / 2)?;
+            Some(bytes + padding(bytes))
+        };
+        let ends = cells.iter().try_fold(vec![0_usize], |mut ends, &cells| {
+            ends.push(ends.last()?.checked_add(bytes(cells)? / size_of::<T>())?);
+            Some(ends)
+        });
+        let Some(ends) = ends else {
             return Err(self.container.damaged(name, "has more rows than fit into memory"));
         };
-        let all = self.container.cells::<T>(name, all / size_of::<T>())?;
-        let cells = bytes / size_of::<T>();
-        let part = |table: usize| all.part(table * cells..(table + 1) * cells);
-        Ok((0..tables).map(|table| part(table).expect("the sum of all was right")).collect())
+        let all = self.container.cells::<T>(name, ends[cells.len()])?;
+        let part = |pair: &[usize]| all.part(pair[0]..pair[1]).expect("the sum of all was right");
+        Ok(ends.windows(2).map(part).collect())
     }
 
     /// From each row to its next copy: there are as many as rows are not distinct, and they lead upwards, so to an end.

@@ -1,11 +1,13 @@
 //! The rows that probes led to: which are within the radius, and which documents have them?
 
+use std::ops::Range;
+
 use super::{
-    engine::{BATCH, Group, Probe, Search},
-    view::{LINE, RowsView},
+    engine::{BATCH, Group, Search},
+    view::{LINE, Row, RowsView},
 };
 use crate::{
-    hamming::{Near, Pair, Stretch, prefetch},
+    hamming::{Besides, Near, Pair, Probe, Stretch, prefetch, prefetch_address},
     index::{Answers, Neighbor},
     table::CopiesView,
 };
@@ -19,8 +21,9 @@ pub(super) struct Hits {
     /// Queries that need no more: a bit for each.
     done: u64,
     matches: Vec<Match>,
-    /// Where to look for the numbers of matches.
-    wanted: Vec<Stretch>,
+    /// Matches whose numbers are looked up, and where.
+    wanted: Vec<Probe>,
+    stretches: Vec<Stretch>,
     near: Vec<Near>,
     pairs: Vec<Pair>,
     near_pairs: Vec<(u32, u32)>,
@@ -76,63 +79,63 @@ impl Hits {
         self.done.count_ones() as usize
     }
 
-    /// Stage 3: which of the rows are within the radius? Table by table.
-    pub(super) fn check(&mut self, search: &Search<'_>, group: &Group) {
-        let mut from = 0;
-        for &(step, end) in &group.runs {
-            let stretches = &group.stretches[from..end];
-            from = end;
-            self.near.clear();
-            let kernel = search.index.kernel;
-            match search.view(step).rows {
-                RowsView::Whole(words) => kernel.check_whole(stretches, words, &mut self.near),
-                RowsView::Split(low, high) => {
-                    kernel.check_halves(stretches, low, &mut self.near);
-                    self.near.iter().for_each(|near| prefetch(high, near.row as usize));
-                }
-                RowsView::Numbers(numbers) => {
-                    self.check_numbers(search, step, stretches, &group.probes, numbers);
-                }
-            }
-            for i in 0..self.near.len() {
-                let near = self.near[i];
-                let stretch = &stretches[near.stretch as usize];
-                self.match_word(
-                    search,
-                    step,
-                    stretch,
-                    &group.probes[stretch.tag as usize],
-                    near.row,
-                );
-            }
-        }
-    }
-
-    fn match_word(
+    /// Stage 2: which rows have these keys? They are asked for, unless they are already there.
+    pub(super) fn look_up(
         &mut self,
         search: &Search<'_>,
         step: usize,
-        stretch: &Stretch,
-        probe: &Probe,
-        row: u32,
+        (probes, of): (&[Probe], Range<usize>),
+        and: &mut Besides<'_>,
+        stretches: &mut Vec<Stretch>,
     ) {
-        let query = search.query(probe.query)[0];
+        let mut near = std::mem::take(&mut self.near);
         let view = search.view(step);
-        let differences = match view.rows {
-            RowsView::Whole(words) => words[row as usize] ^ query,
-            RowsView::Split(low, high) => {
-                let (low, high) = (u64::from(low[row as usize]), u64::from(high[row as usize]));
-                let rest = (high << 32 | low) ^ stretch.query;
-                view.table.rest.put_word(rest) | view.table.fields.put_word(u64::from(probe.flip))
+        view.look_up(search.index.kernel, (probes, of), and, stretches, &mut near);
+        for &Near { stretch: probe, row: word } in &near {
+            self.match_word(search, step, &probes[probe as usize], view.row_in(word));
+        }
+        self.near = near;
+    }
+
+    /// Stage 3: which of the rows are within the radius? Table by table. Meanwhile some of the addresses `ahead` are asked
+    /// for; those that are left are told.
+    pub(super) fn check<'a>(
+        &mut self,
+        search: &'a Search<'_>,
+        group: &Group,
+        ahead: &'a [usize],
+    ) -> &'a [usize] {
+        let (mut from, mut and) = (0, Besides { others: &[], ahead });
+        let Group { probes, stretches, stretch_runs, .. } = group;
+        for &(step, end) in stretch_runs.iter() {
+            let (view, stretches) = (search.view(step), &stretches[from..end]);
+            from = end;
+            if let RowsView::Numbers(numbers) = view.rows {
+                self.check_numbers(search, step, stretches, probes, numbers);
+                continue;
             }
-            RowsView::Numbers(_) => return,
-        };
+            let mut near = std::mem::take(&mut self.near);
+            and.others = search.looking.others(step);
+            view.check(search.index.kernel, stretches, &mut and, &mut near);
+            for &Near { stretch, row } in &near {
+                let stretch = &stretches[stretch as usize];
+                let probe = &probes[stretch.tag as usize];
+                self.match_word(search, step, probe, view.row(probe, stretch, row));
+            }
+            self.near = near;
+        }
+        and.ahead
+    }
+
+    fn match_word(&mut self, search: &Search<'_>, step: usize, probe: &Probe, row: Row) {
+        let differences = search.view(step).differences(row, probe);
         let distance = differences.count_ones();
         if distance <= search.bound(probe.query)
-            && is_new(search, step, probe.query, &[differences])
+            && (search.is_filtered(step) || is_new(search, step, probe.query, &[differences]))
         {
-            let number = (search.looking.steps[step].table == 0).then_some(row);
-            let place = Place::Word { word: query ^ differences, number };
+            let number = (search.looking.steps[step].table == 0).then_some(row.number);
+            let word = search.query(probe.query)[0] ^ differences;
+            let place = Place::Word { word, number };
             self.add(search, Match { query: probe.query, distance, place });
         }
     }
@@ -245,39 +248,40 @@ impl Hits {
 
     /// Looks signatures up in the first table: its rows are in their order, so a row's place there is its number.
     fn number(&mut self, search: &Search<'_>) {
-        let leading = &search.tables[0];
-        let key = |word: u64| leading.table.fields.take_word(word) as u32;
-        let unknown = |(tag, matched): (usize, &Match)| match matched.place {
-            Place::Word { word, number: None } => Some((tag as u32, word)),
-            _ => None,
-        };
-        for (_, word) in self.matches.iter().enumerate().filter_map(unknown) {
-            prefetch(leading.offsets, key(word) as usize);
-        }
-        self.wanted.clear();
-        for (tag, word) in self.matches.iter().enumerate().filter_map(unknown) {
-            let (start, end) = leading.rows_of(key(word));
-            leading.prefetch_rows(start, end);
-            let query = leading.compare(&[word]);
-            self.wanted.push(Stretch { query, start, end, allowed: 0, tag });
-        }
-        self.near.clear();
-        match leading.rows {
-            RowsView::Whole(words) => {
-                search.index.kernel.check_whole(&self.wanted, words, &mut self.near);
+        let (leading, kernel) = (&search.tables[0], search.index.kernel);
+        let Hits { matches, wanted, stretches, near, .. } = self;
+        wanted.clear();
+        for (tag, matched) in matches.iter().enumerate() {
+            if let Place::Word { word, number: None } = matched.place {
+                let key = leading.table.fields.take_word(word) as u32;
+                prefetch_address(leading.address(key));
+                let (compare, query) = (leading.compare(&[word]), tag as u32);
+                wanted.push(Probe { compare, key, allowed: 0, flip: 0, query });
             }
-            RowsView::Split(low, _) => {
-                search.index.kernel.check_halves(&self.wanted, low, &mut self.near);
-            }
-            RowsView::Numbers(_) => {}
         }
-        for near in &self.near {
-            let tag = self.wanted[near.stretch as usize].tag as usize;
-            if let Place::Word { word, number } = &mut self.matches[tag].place
-                && leading.is_row(near.row, *word)
+        let mut number = |probe: &Probe, row: Row| {
+            if leading.differences(row, probe) == 0
+                && let Place::Word { number, .. } = &mut matches[probe.query as usize].place
             {
-                *number = Some(near.row);
+                *number = Some(row.number);
             }
+        };
+        stretches.clear();
+        leading.look_up(
+            kernel,
+            (wanted, 0..wanted.len()),
+            &mut Besides::default(),
+            stretches,
+            near,
+        );
+        for near in near.iter() {
+            number(&wanted[near.stretch as usize], leading.row_in(near.row));
+        }
+        leading.check(kernel, stretches, &mut Besides::default(), near);
+        for near in near.iter() {
+            let stretch = &stretches[near.stretch as usize];
+            let probe = &wanted[stretch.tag as usize];
+            number(probe, leading.row(probe, stretch, near.row));
         }
     }
 

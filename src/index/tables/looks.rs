@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::{
     index::{Composition, Queries, composition::Step},
     probe::{RankList, exactly, within},
+    table::KeyLayout,
 };
 
 /// What is looked up in each table for a radius.
@@ -17,6 +18,9 @@ pub(super) struct Looking {
     pub(super) scan: bool,
     pub(super) steps: Vec<Step>,
     flips: Vec<Flips>,
+    /// The bits of the keys of the steps that look up own keys only, of signatures of one word: who has these in common with
+    /// a query is found by such a step.
+    own: Vec<u64>,
 }
 
 /// How the keys of a step differ from the query's own.
@@ -36,8 +40,9 @@ impl Looking {
         let exact = composition.is_exact(radius);
         let scan = composition.is_scanned(radius, rows);
         let steps = if scan { Vec::new() } else { composition.steps(radius) };
-        let flips = steps.iter().map(|step| Flips::of(composition, step)).collect();
-        Looking { radius, exact, scan, steps, flips }
+        let flips: Vec<_> = steps.iter().map(|step| Flips::of(composition, step)).collect();
+        let own = own_keys(composition, &steps, &flips);
+        Looking { radius, exact, scan, steps, flips, own }
     }
 
     /// Ring after ring: keys with just so many errors. Such steps find all rows with fewer errors than there are steps.
@@ -48,7 +53,37 @@ impl Looking {
         };
         let flips = steps.iter().map(flips).collect();
         let radius = (steps.len() as u32).saturating_sub(1);
-        Looking { radius, exact: true, scan: false, steps, flips }
+        Looking { radius, exact: true, scan: false, steps, flips, own: Vec::new() }
+    }
+
+    /// Whether a step looks up own keys only.
+    pub(super) fn is_own(&self, step: usize) -> bool {
+        self.flips[step].are_none()
+    }
+
+    /// Keys of earlier steps: those who have the bits of one in common with a query are no news.
+    #[inline(always)]
+    pub(super) fn others(&self, step: usize) -> &[u64] {
+        &self.own[..step.min(self.own.len())]
+    }
+
+    /// Whether these are the keys of all earlier steps.
+    #[inline(always)]
+    pub(super) fn are_all_others(&self, step: usize) -> bool {
+        step <= self.own.len()
+    }
+}
+
+/// The bits of the keys of the first steps, as long as these look up own keys only.
+fn own_keys(composition: &Composition, steps: &[Step], flips: &[Flips]) -> Vec<u64> {
+    let word = |layout: &KeyLayout| {
+        let bits = layout.width().min(64);
+        layout.fields().put_word(u64::MAX.checked_shr(64 - bits).unwrap_or(0))
+    };
+    let own = steps.iter().zip(flips).take_while(|(_, flips)| flips.are_none());
+    match composition.bits {
+        ..=64 => own.map(|(step, _)| word(&composition.layouts()[step.table])).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -64,6 +99,11 @@ impl Flips {
                 list: RankList::new(width, errors, composition.probes_of(step) as usize),
             },
         }
+    }
+
+    /// Whether the query's own key is all that is looked up.
+    fn are_none(&self) -> bool {
+        matches!(self, Flips::Within { errors: 0, .. })
     }
 
     /// How many there are.

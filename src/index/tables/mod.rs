@@ -83,7 +83,7 @@ impl<'a> Tables<'a> {
         let tables = composition.layouts().iter().map(table).collect::<Result<_>>()?;
         let firsts = match stored {
             Stored::Numbers => &[],
-            Stored::Whole | Stored::Split => &distinct.firsts[..],
+            Stored::Whole | Stored::Split | Stored::Lines => &distinct.firsts[..],
         };
         let firsts = Cells::copy_of(firsts).map_err(no_memory)?;
         let copies = distinct.copies;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::{super::Pair, by_row, queries::Distinct};
 use crate::{
     Result,
-    hamming::{self, Kernel, Near, READ_PAST, Stretch, prefetch},
+    hamming::{self, Besides, Kernel, Near, READ_PAST, Stretch, prefetch},
 };
 
 /// The queries in the order of each mask.
@@ -184,7 +184,7 @@ impl<F: Fn(u32) -> bool> Task<'_, F> {
     /// Compares what waits. A pair belongs to the first mask that finds it.
     fn compare(&self, scratch: &mut Scratch) {
         let Scratch { stretches, near, met, .. } = scratch;
-        self.lookup.kernel.check_whole(stretches, &self.order.words, near);
+        self.lookup.kernel.check_whole(stretches, &self.order.words, &mut Besides::default(), near);
         for near in near.iter() {
             let stretch = &stretches[near.stretch as usize];
             let differences = stretch.query ^ self.order.words[near.row as usize];
