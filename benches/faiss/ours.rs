@@ -2,7 +2,7 @@
 //! measured in turn.
 //!
 //! ```text
-//! faiss ROWS.npy QUERIES.npy [METHOD]    by a scan, or by the tables of a method; then, a line each on standard input:
+//! faiss ROWS.npy QUERIES.npy [METHOD[:STORED]]    by a scan, or by the tables of a method; then, a line each on standard input:
 //!     within RADIUS FIRST COUNT     queries FIRST .. FIRST + COUNT as one batch
 //!     nearest K FIRST COUNT
 //! ```
@@ -16,6 +16,7 @@ use lookalike::{
     Signatures, hamming,
     index::{Answers, Build, Index, Scan, Tables},
     sigfile::npy,
+    table::Stored,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -31,7 +32,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let start = Instant::now();
     let index: Box<dyn Index> = match method.first() {
-        Some(method) => Box::new(Tables::build(&rows, method.parse()?, Build::default())?),
+        Some(method) => {
+            // As in `multi-2x3:lines`.
+            let (method, stored) = method.split_once(':').unwrap_or((method, ""));
+            let all = [Stored::Whole, Stored::Split, Stored::Lines, Stored::Numbers];
+            let stored = all.into_iter().find(|one| one.name() == stored);
+            let build = Build { key_width: None, stored };
+            Box::new(Tables::build(&rows, method.parse()?, build)?)
+        }
         None => Box::new(Scan::new(&rows)?),
     };
     let build = start.elapsed().as_secs_f64();

@@ -89,7 +89,7 @@ def main():
     parser.add_argument("--queries", type=int, default=200_000)
     parser.add_argument("--faiss-queries", type=int, default=2000, help="so many of the queries are for faiss, too")
     parser.add_argument("--radius", type=int, default=3)
-    parser.add_argument("--methods", default="multi-2x3,multi-2x4")
+    parser.add_argument("--methods", default="multi-2x3:lines,multi-2x3,multi-2x4")
     parser.add_argument("--hashes", default="4,3")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

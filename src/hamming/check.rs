@@ -263,7 +263,7 @@ impl Head {
 }
 
 /// Lines that are looked at before what was seen is looked at again.
-const LINES_AT_ONCE: usize = 64;
+const LINES_AT_ONCE: usize = 16;
 
 /// Rows of one word in the lines of their keys.
 #[inline(always)]

@@ -21,11 +21,14 @@ pub(super) const BATCH: usize = 64;
 /// Probes in a group. While the offsets of one group are on their way, so are the rows of the group before it: about as
 /// many lines as a core can wait for.
 const GROUP: usize = 64;
+/// Fewer queries than this are not worth to take their keys together.
+const MANY: usize = 8;
 
 /// One thread's search.
 pub(super) struct Engine<'a> {
     search: Search<'a>,
-    stages: Box<Stages>,
+    /// There until the search is over.
+    stages: Option<Box<Stages>>,
 }
 
 thread_local! {
@@ -36,8 +39,8 @@ thread_local! {
 impl Drop for Engine<'_> {
     fn drop(&mut self) {
         // After a search that found very much, memory is given back.
-        if self.stages.hits.is_small() {
-            SPARE.set(Some(std::mem::take(&mut self.stages)));
+        if let Some(stages) = self.stages.take().filter(|stages| stages.hits.is_small()) {
+            SPARE.set(Some(stages));
         }
     }
 }
@@ -112,19 +115,19 @@ impl<'a> Engine<'a> {
         let reach = Reach::default();
         let search =
             Search { index, looking, tables, queries, first, batch: 0..0, reach, bounds: None };
-        Engine { search, stages: SPARE.take().unwrap_or_default() }
+        Engine { search, stages: SPARE.take() }
     }
 
     /// Answers some of the queries.
     pub(super) fn run(&mut self, queries: Range<usize>, answers: &mut Answers) {
         for start in queries.clone().step_by(BATCH) {
             let batch = start..(start + BATCH).min(queries.end);
-            let search = &mut self.search;
+            let (search, stages) = (&mut self.search, self.stages.get_or_insert_default());
             search.reach.begin(search.looking, search.queries, batch.clone());
             search.batch = batch;
-            self.stages.run(search);
-            self.stages.hits.resolve(search);
-            self.stages.hits.answer(search.batch.len(), answers);
+            stages.run(search);
+            stages.hits.resolve(search);
+            stages.hits.answer(search.batch.len(), answers);
         }
     }
 
@@ -136,11 +139,11 @@ impl<'a> Engine<'a> {
         answers: &mut Answers,
     ) {
         for start in queries.clone().step_by(BATCH) {
-            let search = &mut self.search;
+            let (search, stages) = (&mut self.search, self.stages.get_or_insert_default());
             search.batch = start..(start + BATCH).min(queries.end);
             search.bounds = Some([search.looking.radius; BATCH]);
-            self.stages.nearest(search, wanted);
-            self.stages.hits.answer_nearest(search.batch.len(), wanted.k, answers);
+            stages.nearest(search, wanted);
+            stages.hits.answer_nearest(search.batch.len(), wanted.k, answers);
         }
     }
 }
@@ -228,39 +231,49 @@ impl Stages {
 
     /// Stage 1: which keys?
     fn probe(&mut self, search: &Search<'_>, step: usize) {
-        let (view, queries) = (search.view(step), search.batch.len());
-        let mut own = [0; BATCH];
-        view.table.fields.take_each(search.words(), &mut own[..queries]);
-        match search.looking.is_own(step) && self.hits.done_count() == 0 {
-            true => self.probe_own(search, step, &own[..queries]),
-            false => self.probe_around(search, step, &own[..queries]),
+        let many = search.batch.len() >= MANY && self.hits.done_count() == 0;
+        match many && search.looking.is_own(step) {
+            true => self.probe_own(search, step),
+            false => self.probe_around(search, step),
         }
         self.asking.close_run(step);
     }
 
-    /// The queries' own keys, for all of them.
-    fn probe_own(&mut self, search: &Search<'_>, step: usize, own: &[u32]) {
+    /// The own keys of all queries.
+    fn probe_own(&mut self, search: &Search<'_>, step: usize) {
         let view = search.view(step);
+        let mut own = [0; BATCH];
+        let own = &mut own[..search.batch.len()];
+        let (words, allowed) = (search.words(), search.looking.radius);
+        view.table.fields.take_each(words, own);
         let mut query = 0;
         while query < own.len() {
             let Group { probes, addresses, .. } = &mut self.asking;
             let of = query..own.len().min(query + GROUP - probes.len());
             query = of.end;
             addresses.extend(own[of.clone()].iter().map(|&key| view.address(key)));
-            probes.extend(of.map(|query| {
-                let (compare, allowed) =
-                    (view.compare(search.query(query as u32)), search.bound(query as u32));
-                Probe { compare, key: own[query], allowed, flip: 0, query: query as u32 }
-            }));
+            let probe = |query: usize, compare: u64| Probe {
+                compare,
+                key: own[query],
+                allowed,
+                flip: 0,
+                query: query as u32,
+            };
+            match view.compares_words() {
+                true => probes.extend(of.map(|query| probe(query, words[query]))),
+                false => probes
+                    .extend(of.map(|query| probe(query, view.compare(search.query(query as u32))))),
+            }
             self.advance_if_full(search, step);
         }
     }
 
     /// Keys around the queries' own, for the queries that need more.
-    fn probe_around(&mut self, search: &Search<'_>, step: usize, own: &[u32]) {
+    fn probe_around(&mut self, search: &Search<'_>, step: usize) {
         let view = search.view(step);
         let lacks_keys = view.lacks_keys();
-        for (query, &own) in (0..).zip(own) {
+        for query in 0..search.batch.len() as u32 {
+            let own = view.table.fields.take(search.query(query)) as u32;
             let (compare, bound) = (view.compare(search.query(query)), search.bound(query));
             for &flip in search.reach.flips(search.looking, step, query as usize) {
                 if self.hits.is_done(query) {

@@ -93,6 +93,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether that is the query, a word.
+    pub(super) fn compares_words(&self) -> bool {
+        matches!(self.rows, RowsView::Whole(_) | RowsView::Lines(_))
+    }
+
     /// Whether rows lack their keys: then the errors in the key count beside those in the row.
     pub(super) fn lacks_keys(&self) -> bool {
         matches!(self.rows, RowsView::Split(..))
