@@ -40,6 +40,7 @@ pub(super) fn contenders(rows: usize) -> Vec<Contender> {
     let narrow = widest(rows).min(22);
     let ours = [
         (multi(2, 4), widest(rows), Stored::Whole),
+        (multi(2, 4), key_width(rows), Stored::Lines),
         (multi(2, 3), widest(rows), Stored::Split),
         (Method::Pieces { slices: 4 }, widest(rows), Stored::Split),
         (multi(2, 1), narrow, Stored::Whole),
@@ -84,8 +85,8 @@ impl Spec {
 
     pub(super) fn name(&self) -> String {
         match self.stored {
-            Stored::Split => format!("{} split", self.method),
-            _ => self.method.to_string(),
+            Stored::Split | Stored::Lines => format!("{} {}", self.method, self.stored.name()),
+            Stored::Whole | Stored::Numbers => self.method.to_string(),
         }
     }
 
@@ -96,7 +97,7 @@ impl Spec {
 
     /// The index that is looked at closely, and whose answers are the truth.
     pub(super) fn is_truth(&self) -> bool {
-        self.method == multi(2, 4)
+        self.method == multi(2, 4) && self.stored == Stored::Whole
     }
 
     /// Whether it is also measured without batches.

@@ -113,27 +113,29 @@ impl Costs {
 
     /// Tables so small that all of it is near: what is left is the work.
     fn measure_probes(&mut self) -> Result<()> {
-        let rows = Signatures::from_words(64, random_words(1 << 12, 2))?;
+        let (few, many) = (random_words(1 << 9, 2), random_words(1 << 12, 2));
+        let (few, many) = (Signatures::from_words(64, few)?, Signatures::from_words(64, many)?);
         let queries = Signatures::from_words(64, random_words(1 << 11, 3))?;
-        let timed = |slices: u32, key_width: u32, stored: Stored| -> Result<(f64, f64)> {
+        let time = |rows: &Signatures, slices: u32, key_width: u32, stored: Stored| {
             let build = Build { key_width: Some(key_width), stored: Some(stored) };
-            let index = Tables::build(&rows, Method::Pieces { slices }, build)?;
+            let index = Tables::build(rows, Method::Pieces { slices }, build)?;
             ask(&index, &queries, slices - 1)
         };
-        let time = |slices: u32, key_width: u32| timed(slices, key_width, Stored::Whole);
-        let (one, one_alone) = time(1, 12)?;
-        let (eight, eight_alone) = time(8, 12)?;
+        // Keys of 8 bits have two rows each.
+        let (one, one_alone) = time(&few, 1, 8, Stored::Whole)?;
+        let (eight, eight_alone) = time(&few, 8, 8, Stored::Whole)?;
         self.probe = ((eight - one) / 7.0).max(0.1);
         self.probe_alone = ((eight_alone - one_alone) / 7.0).max(self.probe);
         self.query = (one - self.probe).max(0.1);
         self.call = (one_alone - self.probe_alone).max(self.query);
-        let (one_lined, one_lined_alone) = timed(1, 12, Stored::Lines)?;
-        let (lined, lined_alone) = timed(8, 12, Stored::Lines)?;
-        self.lined = ((lined - one_lined) / 7.0).max(0.1);
-        self.lined_alone = ((lined_alone - one_lined_alone) / 7.0).max(self.lined);
-        // Eight slices of 8 bits have 16 rows to a key: two or three lines. With 4 bits there are 256: 32.
-        let (few_rows, many_rows) = (time(8, 8)?.0, time(8, 4)?.0);
-        self.check = ((many_rows - few_rows) / 8.0 / 30.0).max(0.1);
+        let (one, one_alone) = time(&few, 1, 8, Stored::Lines)?;
+        let (eight, eight_alone) = time(&few, 8, 8, Stored::Lines)?;
+        self.lined = ((eight - one) / 7.0).max(0.1);
+        self.lined_alone = ((eight_alone - one_alone) / 7.0).max(self.lined);
+        // With 16 rows to a key these are two or three lines. With 256 they are 32.
+        let (short, long) =
+            (time(&many, 8, 8, Stored::Whole)?.0, time(&many, 8, 4, Stored::Whole)?.0);
+        self.check = ((long - short) / 8.0 / 30.0).max(0.1);
 
         let rows = Signatures::from_words(128, random_words(1 << 12, 4))?;
         let queries = Signatures::from_words(128, random_words(1 << 9, 5))?;

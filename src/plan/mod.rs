@@ -227,6 +227,10 @@ const FEWEST_ROWS: usize = 1 << 10;
 const FEWEST_PAIRS: usize = 200;
 /// With more probes than this in a table, exact answers cost less.
 const MOST_PROBES: u32 = 256;
+/// So many keys of a batch are on their way together.
+const MANY_KEYS: f64 = 64.0;
+/// Who takes at most so much more time is nearly as fast.
+const NEARLY: f64 = 1.1;
 /// Tables whose keys are looked at in the sample; the others are like them.
 const LOOKED_AT: usize = 3;
 
@@ -249,10 +253,9 @@ impl Pricing<'_> {
         }
     }
 
-    /// A method with the key width and the layout that make it fastest.
+    /// A method with the key width and the layout that suit it best.
     fn best_build(&self, method: Method) -> Option<Plan> {
-        let plans = self.builds().filter_map(|build| self.tables(method, build, None));
-        plans.min_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds))
+        best(self.builds().filter_map(|build| self.tables(method, build, None)).collect())
     }
 
     fn builds(&self) -> impl Iterator<Item = Build> + use<> {
@@ -270,14 +273,14 @@ impl Pricing<'_> {
         if self.task.recall >= 1.0 || few {
             return Vec::new();
         }
-        let best = |tables: u32| {
+        let of = |tables: u32| {
             let plans = self.builds().filter_map(|build| {
                 let (probes, recall) = self.probes_for(tables, build.key_width?)?;
                 self.tables(Method::Psm { tables, probes }, build, Some(recall))
             });
-            plans.min_by(|a, b| a.query_seconds.total_cmp(&b.query_seconds))
+            best(plans.collect())
         };
-        [1, 2].into_iter().filter_map(best).collect()
+        [1, 2].into_iter().filter_map(of).collect()
     }
 
     /// How many probes find the wanted share of the pairs of the sample, and which share that is.
@@ -388,15 +391,16 @@ impl Pricing<'_> {
     /// Nanoseconds for a query, and what they are made of.
     fn query(&self, composition: &Composition, stored: Stored, bytes: f64) -> (f64, Work) {
         let costs = self.costs;
-        let many = self.task.batch >= 16;
         let steps = composition.steps(self.task.radius);
+        // Keys of one query are as good as those of several.
+        let keys = self.task.batch as f64 * composition.probes(self.task.radius) as f64;
+        let many = (keys / MANY_KEYS).min(1.0);
+        let mixed = |alone: f64, among_many: f64| alone + (among_many - alone) * many;
         let mut work = Work::default();
-        let mut time = if many { costs.query } else { costs.call / self.task.batch as f64 };
-        let line = costs.line(bytes, many);
-        let (probe, lined) = match many {
-            true => (costs.probe, costs.lined),
-            false => (costs.probe_alone, costs.lined_alone),
-        };
+        let mut time = costs.query.max(costs.call / self.task.batch as f64);
+        let line = mixed(costs.line(bytes, false), costs.line(bytes, true));
+        let probe = mixed(costs.probe_alone, costs.probe);
+        let lined = mixed(costs.lined_alone, costs.lined);
         for step in &steps {
             let probes = composition.probes_of(step) as f64;
             let rows = self.rows_met(composition, step, &steps);
@@ -405,7 +409,8 @@ impl Pricing<'_> {
             let (offsets, row_lines, probe) = match stored {
                 Stored::Lines => {
                     let (share, elsewhere) = expected_elsewhere(rows / probes);
-                    (probes, probes * (share + elsewhere / 8.0), lined)
+                    // Rows elsewhere are looked up as those behind offsets are.
+                    (probes, probes * (share + elsewhere / 8.0), lined + share * probe)
                 }
                 _ => {
                     let offsets = count_within(width.saturating_sub(4), step.errors) as f64;
@@ -451,6 +456,13 @@ impl Pricing<'_> {
         let share = *shares.entry(key).or_insert_with(|| self.sample.share(layout, errors));
         self.rows() * (share * times).max(uniform)
     }
+}
+
+/// The smallest of those that are nearly as fast as the fastest: lines for many more keys than there are rows hardly help.
+fn best(plans: Vec<Plan>) -> Option<Plan> {
+    let fastest = plans.iter().map(|plan| plan.query_seconds).min_by(f64::total_cmp)?;
+    let fast = plans.into_iter().filter(|plan| plan.query_seconds <= NEARLY * fastest);
+    fast.min_by_key(|plan| plan.bytes)
 }
 
 /// The order of probes of a step.
