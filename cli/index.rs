@@ -182,7 +182,8 @@ pub(crate) struct Chosen {
 
 const SAID: &str = "`--index` says so";
 const USUAL_NUMBERS: &str = "`--index` names it; the numbers are the usual ones";
-const PLANNED_NUMBERS: &str = "`--index` names it; the numbers are predicted to be the fastest";
+const PLANNED_NUMBERS: &str =
+    "`--index` names it; the numbers are predicted to be nearly the fastest";
 const PLANNED: &str = "predicted to be the fastest for so many queries, time to build included";
 /// An index is built that the planner would not build.
 pub(crate) const SCAN_WINS: &str = "the fastest of its kind; a scan is predicted to be faster";
@@ -370,7 +371,8 @@ impl Task {
         })
     }
 
-    /// What tables can store, the fastest first.
+    /// What tables can store, the fastest first. Lines take memory for keys that no row has: only the planner, which knows the
+    /// rows, takes them unasked.
     fn ways_to_store(&self, composition: &Composition) -> Vec<Stored> {
         if let Some(stored) = self.stored {
             return vec![stored];

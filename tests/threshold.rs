@@ -184,6 +184,32 @@ fn rows_in_lines_lose_nothing() {
 }
 
 #[test]
+fn the_first_in_lines_does_not_depend_on_the_batch() {
+    let mut random = Random::new(8);
+    let rows = near_copies(&uniform(64, 300, &mut random), 9, 3, &mut random);
+    let queries = near_copies(&common::part(&rows, 0..150), 1, 2, &mut random);
+    for name in ["pieces-4", "multi-2", "multi-2x3", "psm-2-10"] {
+        for key_width in [4, 6, 9] {
+            let first = |stored, queries: &Signatures| {
+                let build = Build { key_width: Some(key_width), stored: Some(stored) };
+                let index = Tables::build(&rows, method(name), build).unwrap();
+                let mut found = Answers::new();
+                index.first(queries.into(), 3, &mut found).unwrap();
+                found
+            };
+            let all = first(Stored::Lines, &queries);
+            assert_eq!(all, first(Stored::Whole, &queries), "{name} {key_width}");
+            for part in [0..1, 5..12, 20..70, 3..150] {
+                let some = first(Stored::Lines, &common::part(&queries, part.clone()));
+                assert!(
+                    part.clone().eq(part.clone().filter(|&i| all.of(i) == some.of(i - part.start)))
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn split_rows_lose_nothing() {
     let mut random = Random::new(5);
     let rows = near_copies(&uniform(64, 3000, &mut random), 4, 5, &mut random);

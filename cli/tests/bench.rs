@@ -21,7 +21,7 @@ fn table2_measures_everything_and_draws_it() {
     let part = |name: &str| lines.iter().filter(|line| line["part"] == name).collect::<Vec<_>>();
 
     let methods = part("methods");
-    assert_eq!(methods.len(), 12);
+    assert_eq!(methods.len(), 13);
     for method in &methods {
         for question in ["all", "first"] {
             let rate = &method[question];
@@ -32,7 +32,7 @@ fn table2_measures_everything_and_draws_it() {
     }
     assert_eq!(methods[0]["all"]["times_bphs"], 1.0);
     assert_eq!(part("agreement")[0]["agree"], true);
-    assert_eq!(part("unbatched").len(), 2);
+    assert_eq!(part("unbatched").len(), 3);
     assert_eq!(part("weak_bits").len(), 3);
     assert_eq!(part("growth").len(), 16);
     assert_eq!(part("published").len(), 7);

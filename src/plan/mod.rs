@@ -315,8 +315,9 @@ impl Pricing<'_> {
         if !composition.is_exact(radius) && recall.is_none() {
             return None;
         }
-        let bytes = self.bytes(&composition, stored);
-        if self.task.memory.is_some_and(|memory| bytes > memory as f64) {
+        // At most: what is allowed is kept, however many rows share a key.
+        let most = composition.bytes(self.sample.total(), stored) as f64 + self.leads(stored);
+        if self.task.memory.is_some_and(|memory| most > memory as f64) {
             return None;
         }
         // More keys than rows: such tables are scanned.
@@ -365,12 +366,16 @@ impl Pricing<'_> {
 
     /// The tables, and what leads from their rows to documents and from copy to copy: all that there may be.
     fn bytes(&self, composition: &Composition, stored: Stored) -> f64 {
-        let leads = if stored == Stored::Numbers { 4.0 } else { 8.0 };
         let tables = match stored {
             Stored::Lines => self.line_bytes(composition),
             _ => composition.bytes(self.sample.total(), stored) as f64,
         };
-        tables + leads * self.rows()
+        tables + self.leads(stored)
+    }
+
+    /// What leads from rows of tables to documents, and from copy to copy.
+    fn leads(&self, stored: Stored) -> f64 {
+        self.rows() * if stored == Stored::Numbers { 4.0 } else { 8.0 }
     }
 
     /// Lines, and the rows that they have no room for. How many these are the most common keys say: a row's key has as many

@@ -114,15 +114,15 @@ impl Fields {
         }
     }
 
-    /// The same of each of some rows, for at most 32 bits.
-    pub(crate) fn take_each(&self, rows: &[u64], taken: &mut [u32]) {
+    /// The same of each of some rows of so many words, for at most 32 bits.
+    pub(crate) fn take_each(&self, rows: &[u64], stride: usize, taken: &mut [u32]) {
         match self.stretches() {
-            Some(stretches) if rows.len() == taken.len() => {
+            Some(stretches) if stride == 1 => {
                 let rows = rows.iter().zip(taken);
                 rows.for_each(|(&word, taken)| *taken = stretches.take(word) as u32);
             }
             _ => {
-                let rows = rows.chunks_exact(rows.len() / taken.len().max(1)).zip(taken);
+                let rows = rows.chunks_exact(stride).zip(taken);
                 rows.for_each(|(row, taken)| *taken = self.take(row) as u32);
             }
         }

@@ -245,7 +245,7 @@ impl Stages {
         let mut own = [0; BATCH];
         let own = &mut own[..search.batch.len()];
         let (words, allowed) = (search.words(), search.looking.radius);
-        view.table.fields.take_each(words, own);
+        view.table.fields.take_each(words, search.queries.signatures().stride(), own);
         let mut query = 0;
         while query < own.len() {
             let Group { probes, addresses, .. } = &mut self.asking;

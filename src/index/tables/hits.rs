@@ -89,10 +89,30 @@ impl Hits {
         stretches: &mut Vec<Stretch>,
     ) {
         let mut near = std::mem::take(&mut self.near);
-        let view = search.view(step);
+        let (view, asked) = (search.view(step), stretches.len());
         view.look_up(search.index.kernel, (probes, of), and, stretches, &mut near);
-        for &Near { stretch: probe, row: word } in &near {
-            self.match_word(search, step, &probes[probe as usize], view.row_in(word));
+        let found = near.iter().map(|near| (near.stretch, view.row_in(near.row)));
+        match search.first && view.has_lines() && stretches.len() > asked {
+            true => {
+                // The first match is that of the earliest key, so what its line has no room for does not wait for its turn.
+                let mut found: Vec<(u32, Row)> = found.collect();
+                let late = &stretches[asked..];
+                let mut and = Besides { others: and.others, ahead: &[] };
+                view.check(search.index.kernel, late, &mut and, &mut near);
+                found.extend(near.iter().map(|near| {
+                    let stretch = &late[near.stretch as usize];
+                    let probe = &probes[stretch.tag as usize];
+                    (stretch.tag, view.row(probe, stretch, near.row))
+                }));
+                found.sort_unstable_by_key(|&(probe, row)| (probe, row.number));
+                stretches.truncate(asked);
+                for (probe, row) in found {
+                    self.match_word(search, step, &probes[probe as usize], row);
+                }
+            }
+            false => found.for_each(|(probe, row)| {
+                self.match_word(search, step, &probes[probe as usize], row);
+            }),
         }
         self.near = near;
     }

@@ -9,6 +9,7 @@ use crate::{
 
 /// A line of the cache, in bytes.
 pub(super) const LINE: usize = 64;
+const _: () = assert!(LINE == 8 * LINE_WORDS);
 
 /// The cells of a table.
 pub(super) struct View<'a> {
@@ -96,6 +97,11 @@ impl<'a> View<'a> {
     /// Whether that is the query, a word.
     pub(super) fn compares_words(&self) -> bool {
         matches!(self.rows, RowsView::Whole(_) | RowsView::Lines(_))
+    }
+
+    /// Whether keys have lines.
+    pub(super) fn has_lines(&self) -> bool {
+        matches!(self.rows, RowsView::Lines(_))
     }
 
     /// Whether rows lack their keys: then the errors in the key count beside those in the row.
