@@ -307,6 +307,7 @@ fn indexes_of_version_1_are_read() {
         ("v1.idx", "v1.sig", "multi-4", Stored::Numbers),
         ("v1-whole.idx", "v1-narrow.hex", "blocks-3-1", Stored::Whole),
         ("v1-split.idx", "v1-narrow.hex", "multi-2", Stored::Split),
+        ("v1-lines.idx", "v1-narrow.hex", "blocks-3-1", Stored::Lines),
     ] {
         let (path, of) = (folder.join(name), folder.join(of));
         let file = SignatureFile::open(&of).unwrap();
