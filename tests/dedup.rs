@@ -229,6 +229,35 @@ fn a_template_costs_little() {
 }
 
 #[test]
+fn a_common_footer_costs_little() {
+    let mut random = Random(11);
+    let footer = random.words(60).join(" ");
+    let mut texts: Vec<String> = Vec::new();
+    for i in 0..12_000 {
+        let length = 4 + random.below(40);
+        texts.push(match i % 20 {
+            // A near-copy of the one before, with one word more.
+            19 => format!("once {}", texts[i - 1]),
+            _ => format!("{} {footer}", random.words(length).join(" ")),
+        });
+    }
+    let dial = dial(0.8);
+    let (_folder, file) = sketched(&texts, &dial, None);
+    let decided = run(&file, dial, Linkage::Star, 1 << 28);
+    let is_kept = kept(&decided);
+    for (row, decision) in decided.decisions.iter().enumerate() {
+        assert!(jaccard(&file, row, decision.keeper as usize) >= 0.8);
+        assert!(row % 20 != 19 || !(is_kept[row] && is_kept[row - 1]), "{row} is a near-copy");
+    }
+    let (eager, pairs) = listed(&file, dial, Linkage::Star);
+    assert_eq!(kept(&eager), is_kept);
+    assert!(pairs.iter().all(|pair| pair.similarity >= 0.8));
+    assert!(decided.checked.recall.unwrap() > 0.98, "{:?}", decided.checked);
+    // 14 million. If all in a large bucket were compared with all others in it, it would be 46 million.
+    assert!(decided.counts.compared < 25_000_000, "{:?}", decided.counts);
+}
+
+#[test]
 fn chains_are_cut_by_stars_and_joined_by_components() {
     // Each differs from the one before in one word, and after a while nothing is left of the first.
     let mut random = Random(7);

@@ -72,13 +72,14 @@ def header():
     print("|---|---|---|---|---|---|---|---|---|")
 
 
-def plant_footer(corpus, planted):
-    """Every tenth document gets the same footer."""
+def plant_footer(corpus, planted, words=85):
+    """Every tenth document gets the same footer of so many words."""
+    footer = " ".join(FOOTER.split()[:words])
     with open(corpus) as lines, open(planted, "w") as out:
         for number, line in enumerate(lines):
             if number % 10 == 0:
                 document = json.loads(line)
-                document["text"] += "\n" + FOOTER
+                document["text"] += "\n" + footer
                 line = json.dumps(document, ensure_ascii=False) + "\n"
             out.write(line)
 
@@ -115,7 +116,11 @@ def main():
         for similarity in ("0.8", "0.7", "0.5"):
             row(similarity, run(program, arguments.corpus, output, "--similarity", similarity, *flags))
     if "planted" in only:
-        for name, plant in (("a footer in a tenth", plant_footer), ("200,000 near-copies", plant_template)):
+        for name, plant in (
+            ("a footer of 40 words in a tenth", lambda *paths: plant_footer(*paths, words=40)),
+            ("a footer of 85 words in a tenth", plant_footer),
+            ("200,000 near-copies", plant_template),
+        ):
             planted = folder / "planted.jsonl"
             plant(arguments.corpus, planted)
             for similarity in ("0.8", "0.7"):

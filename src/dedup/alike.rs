@@ -1,6 +1,6 @@
 //! Two entries: near each other? Really alike?
 
-use super::{Dial, entries::Entries, reduced::Reduced, sketches::SketchFile};
+use super::{Dial, entries::Entries, rarest::Rarest, reduced::Reduced, sketches::SketchFile};
 use crate::{
     cluster::Likeness,
     hamming::Kernel,
@@ -50,6 +50,14 @@ impl<'a> Alike<'a> {
         let set = |i: usize| self.set(entries[i]).elements;
         let verify = self.dial.verify;
         matches!(verify, Verify::Jaccard(_)).then(|| Reduced::new(entries.len(), verify, set))
+    }
+
+    /// Some entries, which come smallest first, on the lists of their rarest features, if it is their Jaccard coefficients
+    /// that count.
+    pub(crate) fn rarest(&self, entries: &[u32]) -> Option<Rarest> {
+        let set = |i: usize| self.set(entries[i]).elements;
+        let verify = self.dial.verify;
+        matches!(verify, Verify::Jaccard(_)).then(|| Rarest::new(entries.len(), verify, set))
     }
 
     /// The Jaccard coefficient that a distance stands for.

@@ -18,6 +18,7 @@ use super::{
     SMALL,
     alike::{Alike, Group},
     pairs::{Pairs, locked, pair, unlocked},
+    rarest::Rarest,
     reduced::Reduced,
 };
 use crate::{Error, Result, features::hash::mix, table::Parts};
@@ -222,10 +223,7 @@ impl<'a> Finder<'a> {
     ) -> Result<()> {
         self.gather(bucket, scratch);
         if bucket.len() > LARGE {
-            let share = self.alike_share(&scratch.members);
-            let alike = share * (bucket.len() as f64).powi(2) / 2.0;
-            let dense = alike > DENSE && share > DENSE_SHARE || alike > LISTED;
-            if self.lazy && dense {
+            if self.lazy && self.is_dense(&scratch.members) {
                 let group = self.group(&scratch.members);
                 locked(aside).dense.push(group);
                 return Ok(());
@@ -235,7 +233,7 @@ impl<'a> Finder<'a> {
                 locked(aside).huge.push(huge);
                 return Ok(());
             }
-            return self.compare_large(band, scratch, pairs);
+            return self.compare_strangers(band, scratch, pairs, aside);
         }
         let Scratch { members, sizes, words, masks, pairs: found } = scratch;
         let bucket = Bucket { members, sizes, words };
@@ -255,14 +253,102 @@ impl<'a> Finder<'a> {
         Group { ranks, sets: self.alike.reduced(&entries) }
     }
 
-    /// A large bucket is work for all threads. It may have very many candidates that are not alike, for which there would be
-    /// no room: they are looked at here and now.
-    fn compare_large(&self, band: usize, scratch: &Scratch, pairs: &Pairs) -> Result<()> {
-        let sets = self.alike.reduced(&scratch.members);
-        self.compare_rows(scratch, pairs, |i, bucket, masks, found| match &sets {
-            Some(sets) => self.compare_sets(band, i, bucket, sets, found),
-            None => self.compare_one(band, i, bucket, masks, found),
-        })
+    /// In a large bucket, only those are compared that have one of their rarest features in common. That is work for all
+    /// threads.
+    fn compare_strangers(
+        &self,
+        band: usize,
+        scratch: &Scratch,
+        pairs: &Pairs,
+        aside: &Mutex<Aside>,
+    ) -> Result<()> {
+        let Scratch { members, sizes, words, .. } = scratch;
+        let bucket = Bucket { members, sizes, words };
+        let (Some(rarest), Some(sets)) = (self.alike.rarest(members), self.alike.reduced(members))
+        else {
+            return self.compare_rows(scratch, pairs, |i, bucket, masks, found| {
+                self.compare_one(band, i, bucket, masks, found);
+            });
+        };
+        let (without, groups) = match self.lazy {
+            true => self.dense_lists(&rarest, &bucket),
+            false => Default::default(),
+        };
+        (0..members.len()).into_par_iter().step_by(ROWS).try_for_each_init(
+            || vec![u32::MAX; members.len()],
+            |seen, start| {
+                let (mut near, mut found) = (Vec::new(), Vec::new());
+                for i in start..(start + ROWS).min(members.len()) {
+                    near.clear();
+                    let from = self.smallest(i, &bucket);
+                    rarest.add_smaller(i as u32, from as u32, &without, seen, &mut near);
+                    self.compare_listed(band, i, &bucket, &sets, &near, &mut found);
+                }
+                pairs.add(&mut found)
+            },
+        )?;
+        locked(aside).dense.extend(groups);
+        Ok(())
+    }
+
+    /// The long lists on which nearly all are alike, and the groups that all of these are in.
+    fn dense_lists(&self, rarest: &Rarest, bucket: &Bucket<'_>) -> (Vec<u32>, Vec<Group>) {
+        let mut long: Vec<(u32, Vec<u32>)> = rarest.longer_than(LARGE).collect();
+        long.sort_by_key(|(_, sets)| usize::MAX - sets.len());
+        let (mut dense, mut groups) = (Vec::new(), Vec::new());
+        let mut grouped: Vec<HashSet<u32>> = Vec::new();
+        for (list, sets) in long {
+            // What short documents have of a footer is in one list after the other: mostly those of one are on another.
+            let is_part = || grouped.iter().any(|group| sets.iter().all(|set| group.contains(set)));
+            if !is_part() {
+                let entries = sets.iter().map(|&set| bucket.members[set as usize]);
+                let entries: Vec<u32> = entries.collect();
+                if !self.is_dense(&entries) {
+                    continue;
+                }
+                groups.push(self.group(&entries));
+                grouped.push(sets.into_iter().collect());
+            }
+            dense.push(list);
+        }
+        (dense, groups)
+    }
+
+    /// Compares a member of a bucket with others. There may be very many candidates that are not alike, for which there
+    /// would be no room: they are looked at here and now.
+    fn compare_listed(
+        &self,
+        band: usize,
+        i: usize,
+        bucket: &Bucket<'_>,
+        sets: &Reduced,
+        others: &[u32],
+        found: &mut Vec<u64>,
+    ) {
+        let Alike { kernel, dial, .. } = self.alike;
+        self.compared.fetch_add(others.len() as u64, Ordering::Relaxed);
+        let rows: Vec<u64> = others.iter().flat_map(|&j| sets.row(j as usize)).copied().collect();
+        let mut possible = Vec::new();
+        sets.add_possible(kernel, i, (&rows, |row| others[row] as usize), &mut possible);
+        let stride = bucket.words.len() / bucket.members.len();
+        let signature = |i: usize| &bucket.words[i * stride..][..stride];
+        for j in possible.into_iter().map(|row| others[row] as usize) {
+            let (a, b) = (bucket.members[i], bucket.members[j]);
+            let near = kernel.distance(signature(i), signature(j)) <= dial.radius;
+            // Whoever has a footer in common mostly met before: that is asked first.
+            if near
+                && !self.met_before(band, a, b)
+                && sets.alike(kernel, dial.verify, i, j).is_some()
+            {
+                found.push(self.ranked(a, b));
+            }
+        }
+    }
+
+    /// The first member of a bucket that is not too small for another.
+    fn smallest(&self, i: usize, bucket: &Bucket<'_>) -> usize {
+        let largest = |size: u32| self.alike.dial.verify.largest(size as usize);
+        bucket.sizes[..i].partition_point(|&size| largest(size) < bucket.sizes[i] as usize)
     }
 
     /// Has all threads compare the members of a bucket, a few at a time.
@@ -283,30 +369,6 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// Compares a member of a bucket with those behind it, by their sets at once.
-    fn compare_sets(
-        &self,
-        band: usize,
-        i: usize,
-        bucket: &Bucket<'_>,
-        sets: &Reduced,
-        found: &mut Vec<u64>,
-    ) {
-        let Alike { kernel, dial, .. } = self.alike;
-        let behind = self.behind(i, bucket);
-        let mut possible = Vec::new();
-        let others = (sets.rows(behind.clone()), |row: usize| behind.start + row);
-        sets.add_possible(kernel, i, others, &mut possible);
-        let stride = bucket.words.len() / bucket.members.len();
-        let signature = |i: usize| &bucket.words[i * stride..][..stride];
-        for j in possible.into_iter().map(|row| behind.start + row) {
-            let near = kernel.distance(signature(i), signature(j)) <= dial.radius;
-            if near && sets.alike(kernel, dial.verify, i, j).is_some() {
-                self.report(band, bucket.members[i], bucket.members[j], found);
-            }
-        }
-    }
-
     /// Those behind a member of a bucket that are not too large for it.
     fn behind(&self, i: usize, bucket: &Bucket<'_>) -> Range<usize> {
         let largest = self.alike.dial.verify.largest(bucket.sizes[i] as usize);
@@ -319,9 +381,14 @@ impl<'a> Finder<'a> {
     /// Adds a pair, unless an earlier band has it.
     fn report(&self, band: usize, a: u32, b: u32, found: &mut Vec<u64>) {
         if !self.met_before(band, a, b) {
-            let ranks = &self.alike.entries.ranks;
-            found.push(pair(ranks[a as usize], ranks[b as usize]));
+            found.push(self.ranked(a, b));
         }
+    }
+
+    /// Two entries by their ranks.
+    fn ranked(&self, a: u32, b: u32) -> u64 {
+        let ranks = &self.alike.entries.ranks;
+        pair(ranks[a as usize], ranks[b as usize])
     }
 
     /// Compares a member of a bucket with those behind it, by their signatures.
@@ -380,6 +447,13 @@ impl<'a> Finder<'a> {
             return equal.into_iter().any(|band| !self.huge.contains(&(band, a[band])));
         }
         any
+    }
+
+    /// Whether so many of a large bucket are alike that their pairs are not listed.
+    fn is_dense(&self, members: &[u32]) -> bool {
+        let share = self.alike_share(members);
+        let alike = share * (members.len() as f64).powi(2) / 2.0;
+        alike > DENSE && share > DENSE_SHARE || alike > LISTED
     }
 
     /// Which share of the pairs of a bucket is alike, by a sample.

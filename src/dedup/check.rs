@@ -1,12 +1,17 @@
 //! Was it right? Some documents are compared with all others, feature by feature, and what was found is held against that.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Dial, SMALL, entries::Entries, sketches::SketchFile};
-use crate::{Result, cluster::Clusters, features::hash::mix, hamming::kernel};
+use super::{
+    Dial, SMALL,
+    entries::Entries,
+    rarest::{Order, rarest},
+    sketches::SketchFile,
+};
+use crate::{Result, cluster::Clusters, features::hash::mix, hamming::kernel, verify::Verify};
 
 /// What a sample of documents says about the whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -29,24 +34,30 @@ pub struct Checked {
     pub left_behind: usize,
 }
 
-/// Documents with all of their true near-duplicates.
+/// Documents with their true near-duplicates.
 pub(crate) struct Sample {
     members: Vec<u32>,
     /// The number of a member and an entry that is like it.
     pairs: Vec<(u32, u32)>,
+    /// Which share of the entries each member was compared with.
+    looked_at: Vec<f64>,
 }
 
 /// Entries between which no thread hands over.
 const CHUNK: usize = 1 << 10;
+/// Entries are looked at in so many rounds. Of a member with more near-duplicates than this after one of them enough is known: it may
+/// be one of very many copies of a template.
+const ROUNDS: usize = 16;
+const ENOUGH: usize = 1 << 12;
 
 impl Sample {
-    /// So many entries, chosen by chance but always the same, and everything that is like them.
+    /// So many entries, chosen by chance but always the same, and what is like them: everything, or very much.
     pub(crate) fn new(
         sketches: &SketchFile,
         entries: &Entries,
         similarity: f64,
         documents: usize,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut members: Vec<u32> = (0..entries.len() as u32).collect();
         let by_chance = |entry: &u32| (mix(u64::from(*entry) ^ 0x5eed), *entry);
         if documents < members.len() {
@@ -54,30 +65,25 @@ impl Sample {
             members.truncate(documents);
         }
         members.sort_unstable();
-        let features = Features::new(sketches, entries, &members);
-        let chunks = entries.rows.par_chunks(CHUNK).enumerate();
-        let mut pairs: Vec<(u32, u32)> = chunks
-            .flat_map_iter(|(chunk, rows)| {
-                let mut shared = vec![0_u32; members.len()];
-                let mut pairs = Vec::new();
-                for (i, &row) in rows.iter().enumerate() {
-                    let set = sketches.set(row as usize);
-                    features.count(set, &mut shared, |member, shared| {
-                        let size = entries.sizes[members[member as usize] as usize];
-                        let either = f64::from(size) + set.len() as f64 - f64::from(shared);
-                        let entry = (chunk * CHUNK + i) as u32;
-                        if f64::from(shared) >= similarity * either
-                            && entry != members[member as usize]
-                        {
-                            pairs.push((member, entry));
-                        }
-                    });
+        let mut sample = Sample { looked_at: vec![1.0; members.len()], members, pairs: Vec::new() };
+        let mut asked: Vec<u32> = (0..sample.members.len() as u32).collect();
+        let round = entries.len().div_ceil(ROUNDS).max(1).next_multiple_of(CHUNK);
+        for start in (0..entries.len()).step_by(round) {
+            let end = (start + round).min(entries.len());
+            let features = Features::new(sketches, entries, &sample, &asked, similarity);
+            sample.pairs.extend(features.pairs(start..end)?);
+            let mut counts = vec![0; sample.members.len()];
+            sample.pairs.iter().for_each(|&(member, _)| counts[member as usize] += 1);
+            asked.retain(|&member| {
+                let enough = counts[member as usize] > ENOUGH;
+                if enough {
+                    sample.looked_at[member as usize] = end as f64 / entries.len() as f64;
                 }
-                pairs
-            })
-            .collect();
-        pairs.sort_unstable();
-        Sample { members, pairs }
+                !enough
+            });
+        }
+        sample.pairs.sort_unstable();
+        Ok(sample)
     }
 
     /// What was found, held against what is there.
@@ -110,13 +116,18 @@ impl Sample {
             pairs: self.pairs.len(),
             recall_of_pairs: some.then(|| of_pairs as f64 / self.pairs.len() as f64),
             recall: some.then(|| mean / shares.len() as f64),
-            pairs_expected: (self.pairs.len() as f64 * scale) as u64,
+            pairs_expected: (self.pairs_in_all() * scale) as u64,
             ..Checked::default()
         };
         if let Some(clusters) = clusters {
             self.count_left_behind(entries, clusters, &mut checked);
         }
         Ok(checked)
+    }
+
+    /// How many pairs there would be if all members had been compared with all entries.
+    fn pairs_in_all(&self) -> f64 {
+        self.pairs.iter().map(|&(member, _)| 1.0 / self.looked_at[member as usize]).sum()
     }
 
     fn count_left_behind(&self, entries: &Entries, clusters: &Clusters, checked: &mut Checked) {
@@ -132,53 +143,76 @@ impl Sample {
     }
 }
 
-/// Which members have a feature. Most features of a collection belong to none, as a bit tells at once.
-struct Features {
+/// Which members have a feature among their rarest, of which those that are like them have one. Most features of a collection belong
+/// to none, as a bit tells at once.
+struct Features<'a> {
+    sketches: &'a SketchFile,
+    entries: &'a Entries,
+    sample: &'a Sample,
+    verify: Verify,
     members: HashMap<u32, Vec<u32>>,
     filter: Vec<u64>,
     shift: u32,
 }
 
-impl Features {
-    fn new(sketches: &SketchFile, entries: &Entries, members: &[u32]) -> Self {
-        let mut of: HashMap<u32, Vec<u32>> = HashMap::new();
-        for (number, &entry) in members.iter().enumerate() {
-            for &element in sketches.set(entries.row(entry)) {
-                of.entry(element).or_default().push(number as u32);
+impl<'a> Features<'a> {
+    fn new(
+        sketches: &'a SketchFile,
+        entries: &'a Entries,
+        sample: &'a Sample,
+        asked: &[u32],
+        similarity: f64,
+    ) -> Self {
+        let set = |member: u32| sketches.set(entries.row(sample.members[member as usize]));
+        let order = Order::of(asked.len(), &|i: usize| set(asked[i]));
+        let (mut of, mut ordered) = (HashMap::<u32, Vec<u32>>::new(), Vec::new());
+        for &member in asked {
+            order.put(set(member), &mut ordered);
+            for &element in rarest(&mut ordered, similarity) {
+                of.entry(element as u32).or_default().push(member);
             }
         }
         let bits = (of.len() * 32).next_power_of_two().clamp(1 << 10, 1 << 24);
-        let mut features =
-            Features { members: of, filter: vec![0; bits / 64], shift: 32 - bits.ilog2() };
-        let elements: Vec<u32> = features.members.keys().copied().collect();
-        for element in elements {
-            let bit = features.bit(element);
-            features.filter[bit / 64] |= 1 << (bit % 64);
+        let (shift, mut filter) = (32 - bits.ilog2(), vec![0; bits / 64]);
+        for bit in of.keys().map(|element| (element >> shift) as usize) {
+            filter[bit / 64] |= 1 << (bit % 64);
         }
-        features
+        let verify = Verify::Jaccard(similarity);
+        Features { sketches, entries, sample, verify, members: of, filter, shift }
     }
 
-    fn bit(&self, element: u32) -> usize {
-        (element >> self.shift) as usize
-    }
-
-    /// Gives `each` the members that share features with a set, and how many.
-    fn count(&self, set: &[u32], shared: &mut [u32], mut each: impl FnMut(u32, u32)) {
-        let mut touched = Vec::new();
-        for &element in set {
-            let bit = self.bit(element);
-            if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
-                continue;
-            }
-            for &member in self.members.get(&element).into_iter().flatten() {
-                if shared[member as usize] == 0 {
-                    touched.push(member);
+    /// The members and the entries of a range that are alike.
+    fn pairs(&self, range: Range<usize>) -> Result<Vec<(u32, u32)>> {
+        let kernel = kernel()?;
+        let in_chunk = |chunk: &[u32]| {
+            let (mut pairs, mut possible) = (Vec::new(), Vec::new());
+            for &row in chunk {
+                let (entry, one) =
+                    (self.entries.of_row[row as usize], self.sketches.features(row as usize));
+                possible.clear();
+                self.add_possible(one.elements, &mut possible);
+                for &member in &possible {
+                    let other = self.sample.members[member as usize];
+                    let set = self.sketches.features(self.entries.row(other));
+                    if other != entry && self.verify.alike(kernel, one, set).is_some() {
+                        pairs.push((member, entry));
+                    }
                 }
-                shared[member as usize] += 1;
+            }
+            pairs
+        };
+        Ok(self.entries.rows[range].par_chunks(CHUNK).flat_map_iter(in_chunk).collect())
+    }
+
+    /// Adds the members that may be like a set.
+    fn add_possible(&self, set: &[u32], possible: &mut Vec<u32>) {
+        for element in set {
+            let bit = (element >> self.shift) as usize;
+            if self.filter[bit / 64] >> (bit % 64) & 1 == 1 {
+                possible.extend(self.members.get(element).into_iter().flatten());
             }
         }
-        for member in touched {
-            each(member, std::mem::take(&mut shared[member as usize]));
-        }
+        possible.sort_unstable();
+        possible.dedup();
     }
 }

@@ -14,6 +14,7 @@ mod dial;
 mod entries;
 mod keep;
 mod pairs;
+mod rarest;
 mod reduced;
 pub mod sketches;
 
@@ -139,7 +140,7 @@ impl<'a> Dedup<'a> {
         let entries = Entries::new(sketches, &limits.left_out);
         let usual = entries.len().div_ceil(SAMPLE_OF).clamp(SAMPLE / 20, SAMPLE);
         let documents = limits.check.unwrap_or(usual);
-        let sample = Sample::new(sketches, &entries, dial.similarity, documents);
+        let sample = Sample::new(sketches, &entries, dial.similarity, documents)?;
         Ok(Dedup { sketches, entries, dial, memory: limits.memory, sample })
     }
 

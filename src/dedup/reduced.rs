@@ -7,6 +7,8 @@
 
 use std::collections::HashMap;
 
+use rayon::prelude::*;
+
 use crate::{hamming::Kernel, verify::Verify};
 
 /// So many sets are looked at to tell what is common.
@@ -18,6 +20,8 @@ const BITS: usize = 256;
 const WORDS: usize = BITS / 64;
 /// So many rows are told apart at once.
 const BLOCK: usize = 64;
+/// So many sets are work for one thread.
+const CHUNK: usize = 1 << 12;
 
 /// Many sets, each as the common elements that it has and a list of the others.
 #[derive(Debug, Clone, Default)]
@@ -36,37 +40,61 @@ pub(crate) struct Reduced {
 }
 
 impl Reduced {
-    pub(crate) fn new<'a>(len: usize, verify: Verify, set: impl Fn(usize) -> &'a [u32]) -> Self {
+    pub(crate) fn new<'a>(
+        len: usize,
+        verify: Verify,
+        set: impl Fn(usize) -> &'a [u32] + Sync,
+    ) -> Self {
         let common = common(len, &set);
-        // Of all elements of both sets, twice this share must be shared, counted in both.
-        let share = verify.least() / (1.0 + verify.least());
+        let of_chunk = |chunk: usize| {
+            let mut reduced = Reduced::default();
+            for i in chunk * CHUNK..((chunk + 1) * CHUNK).min(len) {
+                reduced.push(set(i), &common, verify);
+            }
+            reduced
+        };
+        let chunks: Vec<Reduced> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
         let mut reduced = Reduced::default();
-        for i in 0..len {
-            let set = set(i);
-            let (mut row, mut at) = ([0_u64; 2 * WORDS], 0);
-            let start = reduced.others.len();
-            for &element in set {
-                at += common[at..].iter().take_while(|&&other| other < element).count();
-                match common.get(at) {
-                    Some(&other) if other == element => row[at / 64] |= 1 << (at % 64),
-                    _ => {
-                        // Elements are hashes.
-                        let bit = BITS + element as usize % BITS;
-                        row[bit / 64] |= 1 << (bit % 64);
-                        reduced.others.push(element);
-                    }
+        chunks.into_iter().for_each(|chunk| reduced.append(chunk));
+        reduced
+    }
+
+    fn push(&mut self, set: &[u32], common: &[u32], verify: Verify) {
+        let (mut row, mut at) = ([0_u64; 2 * WORDS], 0);
+        let start = self.others.len();
+        for &element in set {
+            at += common[at..].iter().take_while(|&&other| other < element).count();
+            match common.get(at) {
+                Some(&other) if other == element => row[at / 64] |= 1 << (at % 64),
+                _ => {
+                    // Elements are hashes.
+                    let bit = BITS + element as usize % BITS;
+                    row[bit / 64] |= 1 << (bit % 64);
+                    self.others.push(element);
                 }
             }
-            let ones = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>();
-            let others = (reduced.others.len() - start) as u32;
-            reduced.doubled.push(2.0 * (others - ones(&row[WORDS..])) as f32 + 0.01);
-            let needed = 2.0 * share * set.len() as f64;
-            reduced.spare.push((f64::from(ones(&row)) - needed) as f32);
-            reduced.rows.extend_from_slice(&row);
-            reduced.sizes.push(set.len() as u32);
-            reduced.ends.push(reduced.others.len());
         }
-        reduced
+        let ones = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>();
+        let others = (self.others.len() - start) as u32;
+        self.doubled.push(2.0 * (others - ones(&row[WORDS..])) as f32 + 0.01);
+        // Of all elements of both sets, twice this share must be shared, counted in both.
+        let share = verify.least() / (1.0 + verify.least());
+        let needed = 2.0 * share * set.len() as f64;
+        self.spare.push((f64::from(ones(&row)) - needed) as f32);
+        self.rows.extend_from_slice(&row);
+        self.sizes.push(set.len() as u32);
+        self.ends.push(self.others.len());
+    }
+
+    /// Takes the sets of another, with the same common elements, behind its own.
+    fn append(&mut self, mut more: Reduced) {
+        let before = self.others.len();
+        self.ends.extend(more.ends.iter().map(|end| before + end));
+        self.rows.append(&mut more.rows);
+        self.spare.append(&mut more.spare);
+        self.doubled.append(&mut more.doubled);
+        self.sizes.append(&mut more.sizes);
+        self.others.append(&mut more.others);
     }
 
     /// The similarity of two sets that are alike by such a check.
@@ -86,11 +114,6 @@ impl Reduced {
     /// The bits of a set.
     pub(crate) fn row(&self, i: usize) -> &[u64] {
         &self.rows[i * 2 * WORDS..][..2 * WORDS]
-    }
-
-    /// The bits of some sets, row after row.
-    pub(crate) fn rows(&self, some: std::ops::Range<usize>) -> &[u64] {
-        &self.rows[some.start * 2 * WORDS..some.end * 2 * WORDS]
     }
 
     /// Adds to `found` which of these rows can be alike a set; `at` tells the set of a row.
@@ -176,8 +199,7 @@ mod tests {
                     let alike = reduced.alike(kernel, verify, i, j);
                     prop_assert_eq!(alike, verify.alike(kernel, a, b));
                     let mut possible = Vec::new();
-                    let rows = reduced.rows(0..sets.len());
-                    reduced.add_possible(kernel, i, (rows, |row| row), &mut possible);
+                    reduced.add_possible(kernel, i, (&reduced.rows, |row| row), &mut possible);
                     prop_assert!(alike.is_none() || possible.contains(&j));
                 }
             }

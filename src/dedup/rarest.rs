@@ -1,0 +1,244 @@
+//! Which of many sets can be alike? Exactly, without comparing all with all.
+//!
+//! Two sets that are alike have one of their rarest elements in common: if they must share `m` of the `n` elements of one of
+//! them, at most `n - m` of its elements are not shared, and so one of any `n - m + 1` is. If both take their rarest, by one and
+//! the same order, both have the rarest that they share. So sets are listed under their rarest elements only, and compared
+//! with those on the same lists: nothing is missed, and what all of them have in common, as a footer, is on no list.
+
+use rayon::prelude::*;
+
+use crate::verify::Verify;
+
+/// So many sets are looked at to tell how common elements are.
+const LOOKED_AT: usize = 1 << 13;
+/// So many sets are work for one thread.
+const CHUNK: usize = 1 << 10;
+
+/// Sets, which come smallest first, on the lists of their rarest elements.
+pub(crate) struct Rarest {
+    /// Who is on each list, ascending: a set, and in the lowest bit whether larger ones have to look for it there.
+    listed: Vec<u32>,
+    /// Where each list ends.
+    ends: Vec<u32>,
+    /// The lists of each set.
+    lists: Vec<u32>,
+    /// Where those of each set end.
+    ends_of_sets: Vec<u32>,
+}
+
+impl Rarest {
+    /// Lists sets that are alike by their Jaccard coefficient.
+    pub(crate) fn new<'a>(
+        len: usize,
+        verify: Verify,
+        set: impl Fn(usize) -> &'a [u32] + Sync,
+    ) -> Self {
+        let mut rarest = Rarest {
+            listed: Vec::new(),
+            ends: Vec::new(),
+            lists: Vec::new(),
+            ends_of_sets: vec![0; len],
+        };
+        // Most elements belong to one set: they lead to nobody.
+        for list in rare_elements(len, verify, set).chunk_by(|a, b| a >> 32 == b >> 32) {
+            if list.len() > 1 {
+                rarest.listed.extend(list.iter().map(|&item| item as u32));
+                rarest.ends.push(rarest.listed.len() as u32);
+            }
+        }
+        for &item in &rarest.listed {
+            rarest.ends_of_sets[item as usize >> 1] += 1;
+        }
+        let mut end = 0;
+        for ends in &mut rarest.ends_of_sets {
+            end += std::mem::replace(ends, end);
+        }
+        // Until its lists are filled in, the end of each set is where it begins.
+        rarest.lists = vec![0; rarest.listed.len()];
+        for list in 0..rarest.ends.len() {
+            for place in rarest.range(list) {
+                let next = &mut rarest.ends_of_sets[rarest.listed[place] as usize >> 1];
+                rarest.lists[*next as usize] = list as u32;
+                *next += 1;
+            }
+        }
+        rarest
+    }
+
+    fn range(&self, list: usize) -> std::ops::Range<usize> {
+        let start = if list == 0 { 0 } else { self.ends[list - 1] as usize };
+        start..self.ends[list] as usize
+    }
+
+    /// The lists with more than so many sets, and the sets on each, ascending.
+    pub(crate) fn longer_than(&self, most: usize) -> impl Iterator<Item = (u32, Vec<u32>)> + '_ {
+        let long = (0..self.ends.len()).filter(move |&list| self.range(list).len() > most);
+        let sets = |list| self.listed[self.range(list)].iter().map(|item| item >> 1).collect();
+        long.map(move |list| (list as u32, sets(list)))
+    }
+
+    /// Adds the sets from `from` on that are smaller than one, or as large and before it, and can be alike it: each once. The
+    /// lists of `without` are not looked at, and `seen` has a place for each set.
+    pub(crate) fn add_smaller(
+        &self,
+        set: u32,
+        from: u32,
+        without: &[u32],
+        seen: &mut [u32],
+        found: &mut Vec<u32>,
+    ) {
+        let start = if set == 0 { 0 } else { self.ends_of_sets[set as usize - 1] };
+        let lists = &self.lists[start as usize..self.ends_of_sets[set as usize] as usize];
+        for &list in lists.iter().filter(|list| !without.contains(list)) {
+            let listed = &self.listed[self.range(list as usize)];
+            let first = listed.partition_point(|&item| item >> 1 < from);
+            for &item in listed[first..].iter().take_while(|&&item| item >> 1 < set) {
+                let other = item >> 1;
+                let is_new = seen[other as usize] != set;
+                if is_new && item & 1 == 1 {
+                    seen[other as usize] = set;
+                    found.push(other);
+                }
+            }
+        }
+    }
+}
+
+/// The rarest elements of each set, each with its set and whether larger ones have to look for it there: sorted.
+fn rare_elements<'a>(
+    len: usize,
+    verify: Verify,
+    set: impl Fn(usize) -> &'a [u32] + Sync,
+) -> Vec<u64> {
+    let order = Order::of(len, &set);
+    // What a set must share with one that is at least as large, and with any.
+    let (with_larger, with_any) = (2.0 * verify.least() / (1.0 + verify.least()), verify.least());
+    let of_set = |i: usize, ordered: &mut Vec<u64>, items: &mut Vec<u64>| {
+        order.put(set(i), ordered);
+        let leading = needed(ordered.len(), with_larger);
+        items.extend(rarest(ordered, with_any).iter().enumerate().map(|(place, &element)| {
+            u64::from(element as u32) << 32 | (i as u64) << 1 | u64::from(place < leading)
+        }));
+    };
+    let of_chunk = |chunk: usize| {
+        let (mut ordered, mut items) = (Vec::new(), Vec::new());
+        for i in chunk * CHUNK..((chunk + 1) * CHUNK).min(len) {
+            of_set(i, &mut ordered, &mut items);
+        }
+        items
+    };
+    let chunks: Vec<Vec<u64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
+    let mut items = chunks.concat();
+    items.par_sort_unstable();
+    items
+}
+
+/// Of so many elements, how many of the rarest have one of those that are shared among them, if such a share is shared.
+fn needed(size: usize, share: f64) -> usize {
+    // A little more for rounding: the check itself is exact.
+    let shared = (share * size as f64 - 1e-6).ceil() as usize;
+    (size + 1).saturating_sub(shared.max(1))
+}
+
+/// As many of the rarest of a set as have one of those that are shared among them, rarest first.
+pub(super) fn rarest(ordered: &mut [u64], share: f64) -> &[u64] {
+    let many = needed(ordered.len(), share);
+    if many < ordered.len() {
+        ordered.select_nth_unstable(many);
+    }
+    let rarest = &mut ordered[..many];
+    rarest.sort_unstable();
+    rarest
+}
+
+/// From the rarest to the most common element, as far as a sample of the sets tells.
+pub(super) struct Order {
+    /// How often elements were seen, by the leading bits of each: elements are hashes, and hardly two of them share a place.
+    counts: Vec<u32>,
+    shift: u32,
+}
+
+impl Order {
+    pub(super) fn of<'a>(len: usize, set: &impl Fn(usize) -> &'a [u32]) -> Self {
+        let sample = || (0..len).step_by(len.div_ceil(LOOKED_AT).max(1));
+        let elements: usize = sample().map(|i| set(i).len()).sum();
+        let places = (2 * elements).next_power_of_two().clamp(1 << 10, 1 << 22);
+        let mut order = Order { counts: vec![0; places], shift: 32 - places.ilog2() };
+        for i in sample() {
+            set(i).iter().for_each(|&element| order.counts[(element >> order.shift) as usize] += 1);
+        }
+        order
+    }
+
+    /// The elements of a set, each with how common it is before it.
+    pub(super) fn put(&self, set: &[u32], ordered: &mut Vec<u64>) {
+        let common = |element: u32| u64::from(self.counts[(element >> self.shift) as usize]);
+        ordered.clear();
+        ordered.extend(set.iter().map(|&element| common(element) << 32 | u64::from(element)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::verify::FeatureSet;
+
+    /// Elements are hashes.
+    fn hashed(set: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut set: Vec<u32> = set.map(|element| element.wrapping_mul(0x9e37_79b1)).collect();
+        set.sort_unstable();
+        set
+    }
+
+    /// All that are compared, and how often.
+    fn compared(rarest: &Rarest, sets: usize) -> BTreeMap<(u32, u32), usize> {
+        let (mut seen, mut compared) = (vec![u32::MAX; sets], BTreeMap::new());
+        for set in 0..sets as u32 {
+            let mut found = Vec::new();
+            rarest.add_smaller(set, 0, &[], &mut seen, &mut found);
+            found.iter().for_each(|&other| *compared.entry((other, set)).or_default() += 1);
+        }
+        compared
+    }
+
+    proptest! {
+        #[test]
+        fn sets_that_are_alike_are_compared_once(
+            own in prop::collection::vec(prop::collection::btree_set(0..60_u32, 1..30), 2..30),
+            footer in prop::collection::btree_set(60..200_u32, 0..100),
+            least in 1..=20_u32,
+        ) {
+            let with_footer = |(i, own): (usize, &BTreeSet<u32>)| {
+                // Not all have it.
+                let set = if i % 5 == 4 { own.clone() } else { own | &footer };
+                hashed(set.into_iter())
+            };
+            let mut sets: Vec<Vec<u32>> = own.iter().enumerate().map(with_footer).collect();
+            sets.sort_by_key(Vec::len);
+            let verify = Verify::Jaccard(f64::from(least) / 20.0);
+            let rarest = Rarest::new(sets.len(), verify, |i| &sets[i]);
+            let compared = compared(&rarest, sets.len());
+            prop_assert!(compared.values().all(|&times| times == 1));
+            for b in 0..sets.len() as u32 {
+                for a in 0..b {
+                    let of = |i: u32| FeatureSet { elements: &sets[i as usize], weights: &[] };
+                    let alike = verify.similarity(of(a), of(b)) >= verify.least();
+                    prop_assert!(!alike || compared.contains_key(&(a, b)), "{} and {}", a, b);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strangers_with_the_same_footer_are_not_compared() {
+        let own = |i: u32| 1000 + i * 40..1040 + i * 40;
+        let sets: Vec<Vec<u32>> = (0..1000).map(|i| hashed((0..80).chain(own(i)))).collect();
+        let rarest = Rarest::new(sets.len(), Verify::Jaccard(0.8), |i| &sets[i]);
+        assert_eq!(rarest.longer_than(100).count(), 0);
+        assert!(compared(&rarest, sets.len()).len() < 1000);
+    }
+}
