@@ -17,12 +17,14 @@ fn costs() -> Costs {
         lines: vec![line(1 << 17, 1.5, 1.5), line(1 << 24, 5.0, 6.0), line(1 << 28, 10.0, 15.0)],
         call: 150.0,
         query: 10.0,
-        probe: 12.0,
-        probe_alone: 20.0,
+        step: 10.0,
+        probe: 10.0,
         lined: 8.0,
-        lined_alone: 20.0,
         check: 1.5,
+        other: 0.3,
+        check_split: 1.5,
         pair: 6.0,
+        again: 8.0,
         scan: vec![scan(64), scan(256)],
     }
 }

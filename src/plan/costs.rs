@@ -18,22 +18,26 @@ pub struct Costs {
     pub kernel: String,
     /// A line of memory, by how much memory there is.
     pub lines: Vec<LineCost>,
-    /// A call with a single query.
+    /// A call, whatever is asked.
     pub call: f64,
-    /// A query of a large batch.
+    /// A query.
     pub query: f64,
+    /// A table that is looked at, for queries that go through it together.
+    pub step: f64,
     /// A key to look up whose offsets are near.
     pub probe: f64,
-    /// The same for a single query.
-    pub probe_alone: f64,
     /// A key to look up whose line is near, and the check of its rows.
     pub lined: f64,
-    /// The same for a single query.
-    pub lined_alone: f64,
-    /// A line of rows to check that is near.
+    /// A line of whole rows to check that is near.
     pub check: f64,
-    /// A row to compare whose signature is somewhere else and near.
+    /// The same for each earlier table whose rows are left out.
+    pub other: f64,
+    /// A line of split rows to check that is near.
+    pub check_split: f64,
+    /// A row of 256 bits to compare whose signature is somewhere else and near.
     pub pair: f64,
+    /// A row within the radius that an earlier table finds as well, where the check does not leave it out.
+    pub again: f64,
     /// A word of a row in a scan.
     pub scan: Vec<ScanCost>,
 }
@@ -99,12 +103,14 @@ impl Costs {
             lines: lines.to_vec(),
             call: 0.0,
             query: 0.0,
+            step: 0.0,
             probe: 0.0,
-            probe_alone: 0.0,
             lined: 0.0,
-            lined_alone: 0.0,
             check: 0.0,
+            other: 0.0,
+            check_split: 0.0,
             pair: 0.0,
+            again: 0.0,
             scan,
         };
         costs.measure_probes()?;
@@ -113,37 +119,56 @@ impl Costs {
 
     /// Tables so small that all of it is near: what is left is the work.
     fn measure_probes(&mut self) -> Result<()> {
-        let (few, many) = (random_words(1 << 9, 2), random_words(1 << 12, 2));
-        let (few, many) = (Signatures::from_words(64, few)?, Signatures::from_words(64, many)?);
-        let queries = Signatures::from_words(64, random_words(1 << 11, 3))?;
-        let time = |rows: &Signatures, slices: u32, key_width: u32, stored: Stored| {
-            let build = Build { key_width: Some(key_width), stored: Some(stored) };
-            let index = Tables::build(rows, Method::Pieces { slices }, build)?;
-            ask(&index, &queries, slices - 1)
-        };
-        // Keys of 8 bits have two rows each.
-        let (one, one_alone) = time(&few, 1, 8, Stored::Whole)?;
-        let (eight, eight_alone) = time(&few, 8, 8, Stored::Whole)?;
-        self.probe = ((eight - one) / 7.0).max(0.1);
-        self.probe_alone = ((eight_alone - one_alone) / 7.0).max(self.probe);
-        self.query = (one - self.probe).max(0.1);
-        self.call = (one_alone - self.probe_alone).max(self.query);
-        let (one, one_alone) = time(&few, 1, 8, Stored::Lines)?;
-        let (eight, eight_alone) = time(&few, 8, 8, Stored::Lines)?;
-        self.lined = ((eight - one) / 7.0).max(0.1);
-        self.lined_alone = ((eight_alone - one_alone) / 7.0).max(self.lined);
-        // With 16 rows to a key these are two or three lines. With 256 they are 32.
-        let (short, long) =
-            (time(&many, 8, 8, Stored::Whole)?.0, time(&many, 8, 4, Stored::Whole)?.0);
-        self.check = ((long - short) / 8.0 / 30.0).max(0.1);
-
-        let rows = Signatures::from_words(128, random_words(1 << 12, 4))?;
-        let queries = Signatures::from_words(128, random_words(1 << 9, 5))?;
-        let wide = |key_width: u32| -> Result<f64> {
-            let build = Build { key_width: Some(key_width), stored: None };
-            Ok(ask(&Tables::build(&rows, Method::Pieces { slices: 8 }, build)?, &queries, 7)?.0)
-        };
-        self.pair = ((wide(4)? - wide(8)?) / 8.0 / (128.0 - 8.0)).max(0.1);
+        let few = Small::random(64, 1 << 9, 1 << 11)?;
+        let many = Small::random(64, 1 << 12, 1 << 9)?;
+        let wide = Small::random(256, 1 << 12, 1 << 9)?;
+        let narrow = Small::random(ALIKE_BITS, 1 << 12, 1 << 9)?;
+        let (alike, unlike) =
+            (Small::alike()?, Small::random(ALIKE_BITS, ALIKE << ALIKE_KEY, 256)?);
+        let asked = [
+            // Keys of 8 bits have two rows each.
+            few.asked(1, 8, Stored::Whole)?,
+            few.asked(8, 8, Stored::Whole)?,
+            few.asked(1, 8, Stored::Whole)?.alone(),
+            few.asked(8, 8, Stored::Whole)?.alone(),
+            few.asked(1, 8, Stored::Lines)?,
+            few.asked(8, 8, Stored::Lines)?,
+            // 16 rows to a key, or 256.
+            many.asked(1, 8, Stored::Whole)?,
+            many.asked(1, 4, Stored::Whole)?,
+            many.asked(8, 8, Stored::Whole)?,
+            many.asked(8, 4, Stored::Whole)?,
+            narrow.asked(1, 8, Stored::Split)?,
+            narrow.asked(1, 4, Stored::Split)?,
+            wide.asked(8, 8, Stored::Numbers)?,
+            wide.asked(8, 4, Stored::Numbers)?,
+            // All rows of a key are near, or none of as many.
+            alike.asked(ALIKE_SLICES, ALIKE_KEY, Stored::Whole)?,
+            alike.asked(ALIKE_SLICES, ALIKE_KEY, Stored::Split)?,
+            unlike.asked(ALIKE_SLICES, ALIKE_KEY, Stored::Whole)?,
+            unlike.asked(ALIKE_SLICES, ALIKE_KEY, Stored::Split)?,
+        ];
+        let [one, eight, one_alone, eight_alone, one_line, eight_lines, rest @ ..] =
+            in_turn(&asked)?;
+        let [short, long, short_eight, long_eight, short_split, long_split, rest @ ..] = rest;
+        let [short_wide, long_wide, alike_whole, alike_split, whole, split] = rest;
+        let least = |time: f64| time.max(0.1);
+        // Eight rows of a line, sixteen halves of one.
+        self.check = least((long - short) / (240.0 / 8.0));
+        self.check_split = least((long_split - short_split) / (240.0 / 16.0));
+        // Seven tables come after one, six after two, and so on.
+        let eight_checks = (long_eight - short_eight) / (240.0 / 8.0);
+        self.other = ((eight_checks - 8.0 * self.check) / 28.0).max(0.0);
+        // The rows of a key are in one line, and four others are left out of it on average.
+        let checked = self.check + 4.0 * self.other;
+        self.probe = least((eight - one) / 7.0 - checked);
+        self.lined = least((eight_lines - one_line) / 7.0 - 4.0 * self.other);
+        self.step = least((eight_alone - one_alone) / 7.0 - self.probe - checked);
+        self.query = least(one - self.probe - self.check);
+        self.call = least(one_alone - self.step - one);
+        self.pair = least((long_wide - short_wide) / 8.0 / 240.0);
+        let found_again = f64::from(ALIKE_SLICES - 1) * ALIKE as f64;
+        self.again = least(((alike_split - split) - (alike_whole - whole)) / found_again);
         Ok(())
     }
 
@@ -242,17 +267,91 @@ fn scan(bits: u32, memory: &[u64]) -> Result<ScanCost> {
     })
 }
 
-/// Nanoseconds for each query: in a batch, and alone.
-fn ask(index: &Tables<'_>, queries: &Signatures, radius: u32) -> Result<(f64, f64)> {
-    let mut found = Answers::new();
-    index.within(queries.into(), radius, &mut found)?;
-    let alone: Vec<Signatures> = (0..256).map(|row| queries.get(row).into()).collect();
-    let batched = shortest(9, || drop(index.within(queries.into(), radius, &mut found)));
-    let single = shortest(9, || {
-        alone.iter().for_each(|query| drop(index.within(query.into(), radius, &mut found)));
-    });
-    let each = |time: Duration, queries: usize| time.as_nanos() as f64 / queries as f64;
-    Ok((each(batched, queries.len()), each(single, alone.len())))
+/// A few rows, and queries.
+struct Small {
+    rows: Signatures,
+    queries: Signatures,
+}
+
+/// Rows that are near each other, and the tables in which they meet: keys of so many bits at the beginning of each slice.
+const ALIKE: usize = 1 << 6;
+const ALIKE_BITS: u32 = 48;
+const ALIKE_KEY: u32 = 5;
+const ALIKE_SLICES: u32 = 6;
+
+impl Small {
+    fn random(bits: u32, rows: usize, queries: usize) -> Result<Self> {
+        let random = |len: usize, seed: u64| {
+            let mut words = random_words(len * bits.div_ceil(64) as usize, seed);
+            // Signatures are the leading bits of their words.
+            words.iter_mut().for_each(|word| *word &= u64::MAX << (64 - bits.min(64)));
+            Signatures::from_words(bits, words)
+        };
+        Ok(Small { rows: random(rows, 2)?, queries: random(queries, 3)? })
+    }
+
+    /// Rows that have all keys in common with the others of a kind, and no key with another kind.
+    fn alike() -> Result<Self> {
+        let slice = ALIKE_BITS / ALIKE_SLICES;
+        let row = |i: usize| {
+            let (kind, which) = (i / ALIKE, i % ALIKE);
+            let key = (kind as u64) << (64 - ALIKE_KEY);
+            let keys = (0..ALIKE_SLICES).fold(0, |word, i| word | key >> (i * slice));
+            // Two bits that are no bits of keys: so rows of a kind differ in four at most.
+            let bit = |place: usize| 1_u64 << 63 >> (place / 3 * slice as usize + 5 + place % 3);
+            keys | bit(which % 9) | bit(9 + which / 9)
+        };
+        let words: Vec<u64> = (0..ALIKE << ALIKE_KEY).map(row).collect();
+        let queries = words.iter().copied().step_by(8).collect();
+        let of = |words| Signatures::from_words(ALIKE_BITS, words);
+        Ok(Small { rows: of(words)?, queries: of(queries)? })
+    }
+
+    /// Tables of the rows that are asked for all queries at once.
+    fn asked(&self, slices: u32, key_width: u32, stored: Stored) -> Result<Asked<'_>> {
+        let build = Build { key_width: Some(key_width), stored: Some(stored) };
+        let index = Tables::build(&self.rows, Method::Pieces { slices }, build)?;
+        Ok(Asked { index, batches: vec![self.queries.clone()], radius: slices - 1 })
+    }
+}
+
+/// Tables and what they are asked.
+struct Asked<'a> {
+    index: Tables<'a>,
+    batches: Vec<Signatures>,
+    radius: u32,
+}
+
+impl Asked<'_> {
+    /// The same for some of the queries, one after the other.
+    fn alone(mut self) -> Self {
+        let queries = &self.batches[0];
+        self.batches = (0..queries.len().min(256)).map(|row| queries.get(row).into()).collect();
+        self
+    }
+
+    fn ask(&self, found: &mut Answers) -> Result<()> {
+        self.batches
+            .iter()
+            .try_for_each(|queries| self.index.within(queries.into(), self.radius, found).map(drop))
+    }
+}
+
+/// Nanoseconds for each query: the shortest of some runs. All take turns, so that what else the machine does for a while does
+/// not hit one of them alone.
+fn in_turn<const N: usize>(asked: &[Asked<'_>; N]) -> Result<[f64; N]> {
+    let (mut found, mut times) = (Answers::new(), [f64::INFINITY; N]);
+    // The first run makes ready.
+    for run in 0..12 {
+        for (asked, shortest) in asked.iter().zip(&mut times) {
+            let start = Instant::now();
+            asked.ask(&mut found)?;
+            let queries: usize = asked.batches.iter().map(Signatures::len).sum();
+            let time = start.elapsed().as_nanos() as f64 / queries as f64;
+            *shortest = if run == 0 { *shortest } else { shortest.min(time) };
+        }
+    }
+    Ok(times)
 }
 
 /// The shortest of some runs: what else the machine does only makes them longer.

@@ -9,7 +9,11 @@ mod kept;
 mod nearest;
 mod sample;
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+    iter::once,
+};
 
 use serde::Serialize;
 
@@ -22,7 +26,7 @@ use crate::{
     probe::{RankList, count_within},
     table::{Fields, KeyLayout, Stored, WIDEST_KEY, expected_elsewhere, key_width},
 };
-use sample::WeighedPair;
+use sample::{NearRows, WeighedPair};
 
 /// What an index is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,7 +147,8 @@ pub fn plans(costs: &Costs, sample: &Sample, task: &Task) -> Vec<Plan> {
     }
     // All rows are that near.
     let task = &Task { radius: task.radius.min(sample.bits()), ..*task };
-    let pricing = Pricing { costs, sample, task, shares: RefCell::default() };
+    let pricing =
+        Pricing { costs, sample, task, shares: RefCell::default(), near: OnceCell::new() };
     let plans = candidates(sample.bits(), task.radius)
         .into_iter()
         .filter_map(|method| pricing.best_build(method))
@@ -175,7 +180,8 @@ pub fn price(
     method: Method,
     build: Build,
 ) -> Option<Plan> {
-    let pricing = Pricing { costs, sample, task, shares: RefCell::default() };
+    let pricing =
+        Pricing { costs, sample, task, shares: RefCell::default(), near: OnceCell::new() };
     let (composition, stored) = pricing.compose(method, build)?;
     let recall = pricing.recall(&composition);
     let plan = pricing.plan(&composition, stored, build, recall);
@@ -219,6 +225,7 @@ struct Pricing<'a> {
     sample: &'a Sample,
     task: &'a Task,
     shares: RefCell<HashMap<(KeyLayout, u32), f64>>,
+    near: OnceCell<NearRows>,
 }
 
 /// Fewer rows than this have keys of hardly any bits.
@@ -229,6 +236,8 @@ const FEWEST_PAIRS: usize = 200;
 const MOST_PROBES: u32 = 256;
 /// So many keys of a batch are on their way together.
 const MANY_KEYS: f64 = 64.0;
+/// So many queries go through a table together.
+const TOGETHER: f64 = 64.0;
 /// Who takes at most so much more time is nearly as fast.
 const NEARLY: f64 = 1.1;
 /// Tables whose keys are looked at in the sample; the others are like them.
@@ -333,13 +342,20 @@ impl Pricing<'_> {
         let (nanoseconds, work) = self.query(composition, stored, bytes);
         let tables = composition.layouts().len() as f64;
         let far = self.costs.line(f64::MAX, true);
+        // Lines are made of tables with offsets, one after the other.
+        let lines = match stored {
+            Stored::Lines => {
+                composition.layouts().iter().map(|of| 2_f64.powi(of.width() as i32)).sum()
+            }
+            _ => 0.0,
+        };
         Plan {
             index: Choice::Tables(composition.method(), build),
             exact,
             expected_recall: if exact { 1.0 } else { recall },
             bytes: bytes as u64,
             // Each row is sorted into each table: written twice, and to places that are not near.
-            build_seconds: self.rows() * (tables + 3.0) * 2.0 * far / 1e9,
+            build_seconds: (self.rows() * (tables + 3.0) * 2.0 + lines) * far / 1e9,
             query_seconds: nanoseconds / 1e9,
             work,
         }
@@ -397,48 +413,110 @@ impl Pricing<'_> {
     fn query(&self, composition: &Composition, stored: Stored, bytes: f64) -> (f64, Work) {
         let costs = self.costs;
         let steps = composition.steps(self.task.radius);
+        let batch = self.task.batch.max(1) as f64;
         // Keys of one query are as good as those of several.
-        let keys = self.task.batch as f64 * composition.probes(self.task.radius) as f64;
-        let many = (keys / MANY_KEYS).min(1.0);
+        let many = (batch * composition.probes(self.task.radius) as f64 / MANY_KEYS).min(1.0);
         let mixed = |alone: f64, among_many: f64| alone + (among_many - alone) * many;
-        let mut work = Work::default();
-        let mut time = costs.query.max(costs.call / self.task.batch as f64);
         let line = mixed(costs.line(bytes, false), costs.line(bytes, true));
-        let probe = mixed(costs.probe_alone, costs.probe);
-        let lined = mixed(costs.lined_alone, costs.lined);
-        for step in &steps {
-            let probes = composition.probes_of(step) as f64;
-            let rows = self.rows_met(composition, step, &steps);
-            let width = composition.layouts()[step.table].width();
-            // Sixteen offsets share a line. Lines have no offsets, and of most keys all rows.
-            let (offsets, row_lines, probe) = match stored {
-                Stored::Lines => {
-                    let (share, elsewhere) = expected_elsewhere(rows / probes);
-                    // Rows elsewhere are looked up as those behind offsets are.
-                    (probes, probes * (share + elsewhere / 8.0), lined + share * probe)
-                }
-                _ => {
-                    let offsets = count_within(width.saturating_sub(4), step.errors) as f64;
-                    let row_lines = probes.min(rows) + rows * stored.bytes() as f64 / 64.0;
-                    (offsets.min(probes), row_lines, probe)
-                }
-            };
-            // Of a long stretch of rows only the first lines are a surprise to the CPU.
-            let random_lines = row_lines.min(4.0 * probes);
-            time += probes * probe + row_lines * costs.check + (offsets + random_lines) * line;
-            time += (row_lines - random_lines) * 0.3 * line;
-            work.probes += probes;
-            work.rows += rows;
-            work.lines += offsets + random_lines;
+        let mut work = Work::default();
+        let mut time = costs.query + costs.call / batch;
+        for i in 0..steps.len() {
+            let (of_step, done) = self.step(composition, &steps, i, stored, line);
+            time += costs.step / batch.min(TOGETHER) + of_step;
+            work.probes += done.probes;
+            work.rows += done.rows;
+            work.lines += done.lines;
         }
+        time += self.found_again(composition, &steps, stored) * (costs.again + 0.25 * line);
         if stored == Stored::Numbers {
             let words = f64::from(self.sample.bits().div_ceil(64));
             let row_line = costs.line(self.rows() * words * 8.0, true);
-            time +=
-                work.rows * (costs.pair * (1.0 + words / 16.0) + row_line * (words / 8.0).max(1.0));
-            work.lines += work.rows * (words / 8.0).max(1.0);
+            let lines = (words / 8.0).max(1.0);
+            time += work.rows * (costs.pair * (0.75 + words / 16.0) + row_line * lines);
+            work.lines += work.rows * lines;
         }
         (time, work)
+    }
+
+    /// Nanoseconds for the keys of a step and the check of their rows, if a line of memory takes so many.
+    fn step(
+        &self,
+        composition: &Composition,
+        steps: &[Step],
+        number: usize,
+        stored: Stored,
+        line: f64,
+    ) -> (f64, Work) {
+        let (costs, step) = (self.costs, &steps[number]);
+        let probes = composition.probes_of(step) as f64;
+        let rows = self.rows_met(composition, step, steps);
+        let width = composition.layouts()[step.table].width();
+        // What earlier own keys lead to is left out, row by row.
+        let other = costs.other * own_steps(steps).min(number) as f64;
+        let check = match stored {
+            Stored::Whole | Stored::Lines => costs.check + other,
+            Stored::Split | Stored::Numbers => costs.check_split,
+        };
+        // Sixteen offsets share a line. Lines have no offsets, and of most keys all rows.
+        let (offsets, row_lines, probe) = match stored {
+            Stored::Lines => {
+                let (share, elsewhere) = expected_elsewhere(rows / probes);
+                // Rows elsewhere are looked up as those behind offsets are.
+                let probe = costs.lined + other + share * costs.probe;
+                (probes, probes * (share + elsewhere / 8.0), probe)
+            }
+            _ => {
+                let offsets = count_within(width.saturating_sub(4), step.errors) as f64;
+                let row_lines = probes.min(rows) + rows * checked_bytes(stored) / 64.0;
+                (offsets.min(probes), row_lines, costs.probe)
+            }
+        };
+        // Of a long stretch of rows only the first lines are a surprise to the CPU.
+        let random_lines = row_lines.min(4.0 * probes);
+        let mut time = probes * probe + row_lines * check + (offsets + random_lines) * line;
+        time += (row_lines - random_lines) * 0.3 * line;
+        if stored == Stored::Split {
+            // Rows that are near by half have to be looked at as a whole.
+            let half = self.half_near(self.task.radius.saturating_sub(step.errors));
+            time += rows * half * (costs.again + line);
+        }
+        (time, Work { probes, rows, lines: offsets + random_lines })
+    }
+
+    /// Which share of the rows is near by 32 bits of its own.
+    fn half_near(&self, radius: u32) -> f64 {
+        let bits = self.sample.bits();
+        let half = KeyLayout::new(once(bits.saturating_sub(32)..bits));
+        // Fewer pairs are compared for keys that differ, which is enough here.
+        let key = (half, radius.max(1));
+        let mut shares = self.shares.borrow_mut();
+        let share = |(half, radius): &(KeyLayout, u32)| self.sample.share(half, *radius);
+        *shares.entry(key).or_insert_with_key(share)
+    }
+
+    /// How many times a query meets rows within the radius again that an earlier step has found, and has to find that out:
+    /// where whole signatures are compared, what earlier own keys lead to is left out before.
+    fn found_again(&self, composition: &Composition, steps: &[Step], stored: Stored) -> f64 {
+        let near = self.near.get_or_init(|| self.sample.near_rows(self.task.radius));
+        let fields: Vec<Fields> = composition.layouts().iter().map(KeyLayout::fields).collect();
+        let filtered = match stored {
+            Stored::Whole | Stored::Lines => own_steps(steps),
+            Stored::Split | Stored::Numbers => 0,
+        };
+        let again = |differences: &[u64]| {
+            let finds = |step: &Step| {
+                let errors = step.at_most.map_or(step.errors, |_| 0);
+                fields[step.table].take(differences).count_ones() <= errors
+            };
+            match steps[..filtered].iter().any(finds) {
+                true => 0,
+                false => {
+                    steps[filtered..].iter().filter(|step| finds(step)).count().saturating_sub(1)
+                }
+            }
+        };
+        let again: usize = near.differences.iter().map(|pair| again(pair)).sum();
+        self.rows() * near.share * again as f64 / near.differences.len().max(1) as f64
     }
 
     /// How many rows a step meets: as many as if keys were uniform, or more if the sample says so.
@@ -468,6 +546,20 @@ fn best(plans: Vec<Plan>) -> Option<Plan> {
     let fastest = plans.iter().map(|plan| plan.query_seconds).min_by(f64::total_cmp)?;
     let fast = plans.into_iter().filter(|plan| plan.query_seconds <= NEARLY * fastest);
     fast.min_by_key(|plan| plan.bytes)
+}
+
+/// How many steps look up own keys only, before there is one that does not.
+fn own_steps(steps: &[Step]) -> usize {
+    steps.iter().take_while(|step| step.errors == 0 && step.at_most.is_none()).count()
+}
+
+/// The bytes of each row that are read to check it.
+fn checked_bytes(stored: Stored) -> f64 {
+    match stored {
+        Stored::Whole | Stored::Lines => 8.0,
+        // Of split rows the first half, and of few the second.
+        Stored::Split | Stored::Numbers => 4.0,
+    }
 }
 
 /// The order of probes of a step.

@@ -1,7 +1,7 @@
 //! What finds the nearest? A scan, tables where signatures are short and rows are many, or a graph where some of the nearest
 //! are enough.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 
 use super::{Choice, Costs, Plan, Pricing, Sample, Task, Work};
 use crate::index::{Method, Shape, random_radius};
@@ -41,7 +41,8 @@ pub(super) fn plans(costs: &Costs, sample: &Sample, task: &Task, k: usize) -> Ve
     // Random rows are the hardest: there, so many are that near, and all of them have to be looked at.
     let radius = if bits <= TABLES_BITS { random_radius(bits, rows, k) } else { bits / 8 };
     let priced = Task { radius, ..*task };
-    let pricing = Pricing { costs, sample, task: &priced, shares: RefCell::default() };
+    let pricing =
+        Pricing { costs, sample, task: &priced, shares: RefCell::default(), near: OnceCell::new() };
     let tables = (bits <= TABLES_BITS && rows >= TABLES_FROM)
         .then(|| pricing.best_build(Method::Multi { slices: SLICES, parts: 1 }));
     [Some(pricing.scan()), tables.flatten(), graph(costs, sample, task, k)]

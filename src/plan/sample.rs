@@ -27,6 +27,15 @@ pub(super) struct WeighedPair {
     pub(super) differences: Vec<u64>,
 }
 
+/// Rows that are near each other.
+#[derive(Debug)]
+pub(super) struct NearRows {
+    /// Which share of all pairs of rows is that near.
+    pub(super) share: f64,
+    /// In which bits some of them differ.
+    pub(super) differences: Vec<Vec<u64>>,
+}
+
 /// Queries among which pairs are looked for, and how many are enough.
 const QUERIES: usize = 1 << 10;
 const ENOUGH: usize = 1 << 12;
@@ -35,6 +44,9 @@ const ENOUGH: usize = 1 << 12;
 const SORTED: usize = 1 << 15;
 /// Rows whose keys are compared each with each, for keys that are a few bits apart.
 const COMPARED: usize = 1 << 11;
+/// Rows that are compared each with each, and how many pairs that are near are enough.
+const NEAR_COMPARED: usize = 1 << 12;
+const NEAR_ENOUGH: usize = 1 << 9;
 
 impl Sample {
     /// A sample of rows, evenly spread.
@@ -94,6 +106,30 @@ impl Sample {
             _ => self.close_pairs(&keys, errors),
         };
         near / pairs(keys.len())
+    }
+
+    /// Rows within a radius of each other.
+    pub(super) fn near_rows(&self, radius: u32) -> NearRows {
+        let numbers = spread(self.rows.len(), NEAR_COMPARED);
+        let rows: Vec<u64> = numbers.iter().flat_map(|&row| self.rows.row(row)).copied().collect();
+        let (len, stride) = (numbers.len(), self.rows.stride());
+        let (mut distances, mut differences) = (vec![0; len], Vec::new());
+        let mut compared = 0;
+        // Rows are sorted, and some of them may be enough: steps of the golden section are even, wherever they end.
+        let scattered = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) as usize * len) >> 32;
+        for i in (0..len).map(scattered) {
+            let row = &rows[i * stride..][..stride];
+            self.kernel.distances(row, &rows, &mut distances);
+            for j in (0..len).filter(|&j| j != i && distances[j] <= radius) {
+                let other = &rows[j * stride..][..stride];
+                differences.push(row.iter().zip(other).map(|(a, b)| a ^ b).collect());
+            }
+            compared += len - 1;
+            if differences.len() >= NEAR_ENOUGH {
+                break;
+            }
+        }
+        NearRows { share: differences.len() as f64 / compared.max(1) as f64, differences }
     }
 
     fn close_pairs(&self, keys: &[u64], errors: u32) -> f64 {
