@@ -26,10 +26,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
-    let (mut rows, queries) = (npy::read(rows.as_ref())?, npy::read(queries.as_ref())?);
-    if std::env::var_os("HUGE_PAGES").is_some() {
-        rows = rows.in_huge_pages();
-    }
+    let (rows, queries) = (npy::read(rows.as_ref())?, npy::read(queries.as_ref())?);
+    // As a collection has them.
+    let rows = rows.in_huge_pages();
     let start = Instant::now();
     let index: Box<dyn Index> = match method.first() {
         Some(method) => {

@@ -117,6 +117,12 @@ impl Lanes for Zmm {
     }
 
     #[inline(always)]
+    fn sum(self) -> u64 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_reduce_add_epi64(self.0) as u64 }
+    }
+
+    #[inline(always)]
     fn pair_sums(self, other: Self) -> Self {
         // SAFETY: `self` proves AVX-512.
         Zmm(unsafe {

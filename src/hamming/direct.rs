@@ -18,18 +18,21 @@ const PIECE: usize = 16;
 pub(super) fn distance<L: Lanes>(proof: L::Proof, a: &[u64], b: &[u64]) -> u32 {
     let whole = a.len() / L::COUNT * L::COUNT;
     let ((a, a_rest), (b, b_rest)) = (a.split_at(whole), b.split_at(whole));
-    let pieces = cast_slice(a).chunks(PIECE).zip(cast_slice(b).chunks(PIECE));
-    let vectors: u32 = pieces.map(|(a, b)| piece::<L>(proof, a, b)).sum();
-    vectors + scalar::distance(a_rest, b_rest)
+    let mut sum = scalar::distance(a_rest, b_rest);
+    // Loops, no closures: those are compiled without the level's instructions, and each of these becomes a call.
+    for (a, b) in cast_slice(a).chunks(PIECE).zip(cast_slice(b).chunks(PIECE)) {
+        sum += piece::<L>(proof, a, b);
+    }
+    sum
 }
 
 #[inline(always)]
 fn piece<L: Lanes>(proof: L::Proof, a: &[L::Words], b: &[L::Words]) -> u32 {
-    let zero = L::splat(proof, 0);
-    let counts = a.iter().zip(b).fold(zero, |sum, (a, b)| sum.plus(count::<L>(proof, a, b)));
-    let mut words = L::Words::zeroed();
-    counts.totals().store(&mut words);
-    cast_slice::<_, u64>(&[words]).iter().sum::<u64>() as u32
+    let mut counts = L::splat(proof, 0);
+    for (a, b) in a.iter().zip(b) {
+        counts = counts.plus(count::<L>(proof, a, b));
+    }
+    counts.totals().sum() as u32
 }
 
 #[inline(always)]
@@ -224,17 +227,61 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
         scalar::distances(&self.query, &rows[whole * WORDS..], &mut out[whole..]);
     }
 
+    /// Whether a row of at least a vector is within the threshold.
+    #[inline(always)]
+    fn is_within(&self, row: &[L::Words], threshold: u32) -> u64 {
+        let mut sum = self.count(0, &row[0]);
+        for vector in 1..Self::VECTORS {
+            sum = sum.plus(self.count(vector, &row[vector]));
+        }
+        u64::from(sum.totals().sum() <= u64::from(threshold))
+    }
+
+    /// Which of 64 rows are within the threshold.
+    #[inline(always)]
+    fn mask(&self, rows: &[u64], threshold: u32) -> u64 {
+        let mut mask = 0;
+        if WORDS < L::COUNT {
+            let groups = cast_slice(rows).chunks_exact(Self::SUMS * Self::VECTORS);
+            for (i, rows) in groups.enumerate() {
+                mask |= self.lanes(rows).at_most(threshold) << (i * L::COUNT);
+            }
+        } else {
+            for (i, row) in cast_slice(rows).chunks_exact(Self::VECTORS).enumerate() {
+                mask |= self.is_within(row, threshold) << i;
+            }
+        }
+        mask
+    }
+
+    /// The same for rows in two places, in turn: the CPU then has more of memory under way.
+    #[inline(always)]
+    fn masks(&self, here: &[u64], there: &[u64], threshold: u32) -> (u64, u64) {
+        let here = cast_slice(here).chunks_exact(Self::VECTORS);
+        let there = cast_slice(there).chunks_exact(Self::VECTORS);
+        let mut masks = (0, 0);
+        for (i, (here, there)) in here.zip(there).enumerate() {
+            masks.0 |= self.is_within(here, threshold) << i;
+            masks.1 |= self.is_within(there, threshold) << i;
+        }
+        masks
+    }
+
     #[inline(always)]
     fn within(&self, rows: &[u64], threshold: u32, masks: &mut [u64]) {
-        let blocks = rows.chunks_exact(64 * WORDS);
-        let rest = blocks.remainder();
-        let (whole, last) = masks.split_at_mut(blocks.len());
-        for (rows, mask) in blocks.zip(whole) {
-            let groups = cast_slice(rows).chunks_exact(Self::SUMS * Self::VECTORS);
-            *mask = groups.enumerate().fold(0, |mask, (i, rows)| {
-                mask | self.lanes(rows).at_most(threshold) << (i * L::COUNT)
-            });
+        let size = 64 * WORDS;
+        let whole = rows.len() / size;
+        let half = if WORDS < L::COUNT { 0 } else { whole / 2 };
+        for i in 0..half {
+            let there = half + i;
+            let (here_rows, there_rows) =
+                (&rows[i * size..][..size], &rows[there * size..][..size]);
+            (masks[i], masks[there]) = self.masks(here_rows, there_rows, threshold);
         }
+        for i in 2 * half..whole {
+            masks[i] = self.mask(&rows[i * size..][..size], threshold);
+        }
+        let (rest, last) = (&rows[whole * size..], &mut masks[whole..]);
         scalar::within(&self.query, rest, threshold, last);
     }
 }

@@ -1,6 +1,6 @@
 //! A vector of 64-bit lanes: what the forms need of a level's instructions.
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable, cast_slice};
 
 /// A vector. Whoever has one has a CPU that can work with it: making one takes the level's proof.
 pub(super) trait Lanes: Copy {
@@ -35,6 +35,13 @@ pub(super) trait Lanes: Copy {
     fn plus(self, other: Self) -> Self;
     /// The sum of such counts in each lane.
     fn totals(self) -> Self;
+    /// The sum of all lanes.
+    #[inline(always)]
+    fn sum(self) -> u64 {
+        let mut words = Self::Words::zeroed();
+        self.store(&mut words);
+        cast_slice::<_, u64>(&[words]).iter().sum()
+    }
     /// The sums of neighboring lanes: first those of `self`, then those of `other`.
     fn pair_sums(self, other: Self) -> Self;
     /// Bit `i` says whether lane `i` is at most `threshold`.

@@ -25,6 +25,8 @@ pub struct Scan<'a> {
 const PARTS_PER_THREAD: usize = 8;
 /// A part has at least so many words to compare, or starting it costs more than it saves.
 const PART_WORDS: usize = 1 << 18;
+/// The blocks of a single query grow until they have so many words: memory is read faster in long stretches.
+const LONE_WORDS: usize = 1 << 19;
 
 impl<'a> Scan<'a> {
     /// A scan of `rows` with the kernel of this process.
@@ -75,17 +77,21 @@ impl<'a> Scan<'a> {
 
     /// Offers a collector every row of a part that is within its thresholds, block after block.
     fn run(&self, batch: &Batch<'_>, part: Range<usize>, collector: &mut impl Collect) {
-        let block = self.kernel.block_rows(batch);
+        let mut block = self.kernel.block_rows(batch);
         let (mut workspace, mut found) = (Workspace::default(), Vec::new());
-        for start in part.clone().step_by(block) {
-            if collector.is_done() {
-                break;
-            }
-            let rows = self.words(start..(start + block).min(part.end));
+        let mut start = part.start;
+        while start < part.end && !collector.is_done() {
+            let end = (start + block).min(part.end);
             let thresholds = collector.thresholds();
             found.clear();
+            let rows = self.words(start..end);
             self.kernel.within_batch(batch, rows, thresholds, &mut workspace, &mut found);
             self.offer(batch, start, &found, collector);
+            start = end;
+            // Rows that pass one query need not stay in the cache for others.
+            if batch.len() == 1 && rows.len() < LONE_WORDS {
+                block *= 2;
+            }
         }
     }
 
