@@ -14,7 +14,7 @@ from conftest import ROOT, documents_of
 
 pytest.importorskip("pyspark")
 DOCS = ROOT / "examples/docs.jsonl"
-PATIENCE = 240
+PATIENCE = 900
 
 
 @pytest.fixture(scope="module")
