@@ -102,7 +102,11 @@ impl Compared<'_> {
         let task =
             |batch| Task { radius, nearest: None, batch, queries: None, memory: None, recall: 1.0 };
         let tasks = [task(1), task(BATCH)];
+        let started = Instant::now();
         let planned = tasks.map(|task| plans(costs, &sample, &task));
+        if each {
+            println!("  planned in {:.3} s", started.elapsed().as_secs_f64());
+        }
         let close = |plans: &[Plan]| -> Vec<Choice> {
             let most = plans[0].query_seconds * 5.0;
             let close = plans.iter().filter(|plan| plan.query_seconds <= most);

@@ -241,7 +241,7 @@ const TOGETHER: f64 = 64.0;
 /// Who takes at most so much more time is nearly as fast.
 const NEARLY: f64 = 1.1;
 /// Tables whose keys are looked at in the sample; the others are like them.
-const LOOKED_AT: usize = 3;
+const LOOKED_AT: usize = 8;
 
 impl Pricing<'_> {
     fn rows(&self) -> f64 {

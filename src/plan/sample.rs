@@ -2,6 +2,7 @@
 
 use crate::{
     Result, Signatures,
+    features::hash::mix,
     hamming::{self, Kernel},
     index::{
         Queries,
@@ -55,7 +56,10 @@ impl Sample {
             spread(rows.len(), SORTED).into_iter().map(|row| rows.row(row)).collect();
         chosen.sort_unstable();
         chosen.dedup();
-        let words = chosen.into_iter().flatten().copied().collect();
+        // In an order by chance: some of sorted rows, evenly spread, have fewer near each other than some of all rows have.
+        let mut order: Vec<usize> = (0..chosen.len()).collect();
+        order.sort_unstable_by_key(|&i| mix(i as u64));
+        let words = order.into_iter().flat_map(|i| chosen[i]).copied().collect();
         let sample = Signatures::from_words(rows.bits(), words)?;
         let kernel = hamming::kernel()?;
         Ok(Sample { kernel, rows: sample, total: rows.len(), near: Vec::new() })
@@ -100,7 +104,7 @@ impl Sample {
         let fields = layout.fields();
         let key = |row: usize| fields.take(self.rows.row(row));
         let most = if errors == 0 { SORTED } else { COMPARED };
-        let mut keys: Vec<u64> = spread(self.rows.len(), most).into_iter().map(key).collect();
+        let mut keys: Vec<u64> = (0..self.rows.len().min(most)).map(key).collect();
         let near = match errors {
             0 => equal_pairs(&mut keys),
             _ => self.close_pairs(&keys, errors),
@@ -110,16 +114,13 @@ impl Sample {
 
     /// Rows within a radius of each other.
     pub(super) fn near_rows(&self, radius: u32) -> NearRows {
-        let numbers = spread(self.rows.len(), NEAR_COMPARED);
-        let rows: Vec<u64> = numbers.iter().flat_map(|&row| self.rows.row(row)).copied().collect();
-        let (len, stride) = (numbers.len(), self.rows.stride());
+        let (len, stride) = (self.rows.len().min(NEAR_COMPARED), self.rows.stride());
+        let rows = &self.rows.words()[..len * stride];
         let (mut distances, mut differences) = (vec![0; len], Vec::new());
         let mut compared = 0;
-        // Rows are sorted, and some of them may be enough: steps of the golden section are even, wherever they end.
-        let scattered = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) as usize * len) >> 32;
-        for i in (0..len).map(scattered) {
+        for i in 0..len {
             let row = &rows[i * stride..][..stride];
-            self.kernel.distances(row, &rows, &mut distances);
+            self.kernel.distances(row, rows, &mut distances);
             for j in (0..len).filter(|&j| j != i && distances[j] <= radius) {
                 let other = &rows[j * stride..][..stride];
                 differences.push(row.iter().zip(other).map(|(a, b)| a ^ b).collect());

@@ -9,6 +9,8 @@ use crate::{
 
 /// A line of the cache, in bytes.
 pub(super) const LINE: usize = 64;
+/// Of a long stretch of rows, so many lines are asked for: with those of all probes of a group they fit into the second cache.
+const ASKED_LINES: usize = 32;
 const _: () = assert!(LINE == 8 * LINE_WORDS);
 
 /// The cells of a table.
@@ -109,7 +111,7 @@ impl<'a> View<'a> {
         matches!(self.rows, RowsView::Split(..))
     }
 
-    /// Asks for some rows: for the first lines of them, as the CPU notices by itself that a long stretch is read.
+    /// Asks for some rows. The CPU notices by itself that a stretch is read, but not before much of it was waited for.
     #[inline(always)]
     fn prefetch_rows(&self, start: u32, end: u32) {
         let (start, end) = (start as usize * self.row_bytes, end as usize * self.row_bytes);
@@ -120,6 +122,8 @@ impl<'a> View<'a> {
             prefetch(self.bytes, start + LINE);
             prefetch(self.bytes, start + 2 * LINE);
             prefetch(self.bytes, start + 3 * LINE);
+            let end = end.min(start + ASKED_LINES * LINE);
+            (start + 4 * LINE..end).step_by(LINE).for_each(|at| prefetch(self.bytes, at));
         }
     }
 
