@@ -175,7 +175,10 @@ impl Graph {
         let hasty = Growth { beam: (growth.beam * 3).div_ceil(8), ..self.growth() };
         hasty.link(&mut self.nodes, None, first)?;
         self.entries = Entries::new(self.nodes.view(), first, ENTRIES);
-        growth.relink(&mut self.nodes, &self.entries, first)?;
+        // Near nodes have near numbers: one after the other they come by the same nodes, which are in the cache then.
+        let mut again = first.to_vec();
+        again.par_sort_unstable();
+        growth.relink(&mut self.nodes, &self.entries, &again)?;
         self.calibrate(rows, held_back)?;
         growth.link(&mut self.nodes, Some(&self.entries), held_back)?;
         self.sample_entries();

@@ -133,4 +133,8 @@ fn prefetch_lines<T>(cells: &[T], start: usize, len: usize) {
     for at in (2 * line..len).step_by(line) {
         prefetch(cells, start + at);
     }
+    // Lists do not begin with a line, so they may end in one more.
+    if len % line != 0 {
+        prefetch(cells, start + len - 1);
+    }
 }

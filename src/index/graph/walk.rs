@@ -81,11 +81,19 @@ impl Seen {
         self.shift = 32 - slots.ilog2();
     }
 
-    /// Notes a node; whether it is one that was not noted before.
+    /// Notes nodes, and puts those that were not noted before into `new`, which has room for one more. How many are they?
     #[inline(always)]
-    fn insert(&mut self, node: u32) -> bool {
-        let slot = (node.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-        (std::mem::replace(&mut self.slots[slot], node) != node) & (node != NONE)
+    fn take_new(&mut self, nodes: &[u32], new: &mut [u32]) -> usize {
+        let (slots, shift) = (&mut self.slots[..], self.shift);
+        let mut len = 0;
+        for &node in nodes {
+            // Whether a node was met is hard to guess, so there is no branch for it.
+            new[len] = node;
+            let slot = (node.wrapping_mul(0x9e37_79b1) >> shift) as usize;
+            let there = std::mem::replace(&mut slots[slot], node);
+            len += usize::from((there != node) & (node != NONE));
+        }
+        len
     }
 }
 
@@ -98,7 +106,7 @@ impl Walk {
         self.worst = u32::MAX;
         self.seen.clear(width);
         for &seed in seeds {
-            self.seen.insert(seed.node());
+            self.seen.take_new(&[seed.node()], &mut [0; 2]);
             self.offer(view, seed);
         }
     }
@@ -112,13 +120,8 @@ impl Walk {
         for _ in 0..AT_ONCE {
             let Some(met) = self.pool.get_mut(self.next) else { break };
             met.0 |= 1;
-            let (fresh, seen) = (&mut self.fresh[self.len..], &mut self.seen);
-            // Whether a node was met is hard to guess, so there is no branch for it.
-            let mut len = 0;
-            for &neighbor in view.list(met.node()) {
-                fresh[len] = neighbor;
-                len += usize::from(seen.insert(neighbor));
-            }
+            let fresh = &mut self.fresh[self.len..];
+            let len = self.seen.take_new(view.list(met.node()), fresh);
             fresh[..len].iter().for_each(|&neighbor| view.prefetch_signature(neighbor));
             self.len += len;
             while self.pool.get(self.next).is_some_and(|met| met.is_left()) {
