@@ -231,8 +231,8 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
     #[inline(always)]
     fn is_within(&self, row: &[L::Words], threshold: u32) -> u64 {
         let mut sum = self.count(0, &row[0]);
-        for vector in 1..Self::VECTORS {
-            sum = sum.plus(self.count(vector, &row[vector]));
+        for (vector, words) in row[..Self::VECTORS].iter().enumerate().skip(1) {
+            sum = sum.plus(self.count(vector, words));
         }
         u64::from(sum.totals().sum() <= u64::from(threshold))
     }

@@ -134,7 +134,7 @@ fn prefetch_lines<T>(cells: &[T], start: usize, len: usize) {
         prefetch(cells, start + at);
     }
     // Lists do not begin with a line, so they may end in one more.
-    if len % line != 0 {
+    if !len.is_multiple_of(line) {
         prefetch(cells, start + len - 1);
     }
 }
