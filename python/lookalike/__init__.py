@@ -12,7 +12,7 @@
 
 from ._collection import Added, Cluster, Collection, Hit, Record, Seen
 from ._compare import Comparison, compare
-from ._dedup import Deduplicated, DuplicateCluster, Removed, dedup
+from ._dedup import AlikePairs, Deduplicated, DuplicateCluster, Removed, dedup
 from ._engine import __version__
 from ._errors import FileError, LookalikeError
 from ._index import Index
@@ -21,6 +21,7 @@ from ._signatures import Signatures, join, sign
 
 __all__ = [
     "Added",
+    "AlikePairs",
     "Cluster",
     "Collection",
     "Comparison",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,19 @@ class DuplicateCluster:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+class AlikePairs(NamedTuple):
+    """All pairs of documents that are alike, each once, in the order of their rows."""
+
+    rows_a: NDArray[np.int64]
+    """The row of the one document of each pair."""
+    rows_b: NDArray[np.int64]
+    """The row of the other, which is larger."""
+    distances: NDArray[np.int32]
+    """How many bits their signatures differ in."""
+    similarities: NDArray[np.float32]
+    """How alike they are."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +156,13 @@ class Deduplicated:
             verify = f"{verify.split(':')[0]}:{similarity}"
         settings = _Settings(similarity, radius, verify if radius is None else None, old.linkage, old.memory)
         return Deduplicated(self._sketches, self._ids, settings, progress)
+
+    def pairs(self, progress: Progress = None) -> AlikePairs:
+        """All pairs of documents that are alike, also those that the clusters are not made of. Near-copies of one template are
+        very many: of 10,000 there are 50 million pairs."""
+        of = self._settings
+        with telling(progress, "pairs") as tell:
+            return AlikePairs(*self._sketches.pairs(of.similarity, of.radius, of.verify, of.memory, tell))
 
     def _removed(self, row: int) -> Removed:
         keeper = int(self.keepers[row])

@@ -123,6 +123,14 @@ class Sketches:
         memory: int,
         progress: _Tell,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    def pairs(
+        self,
+        similarity: float | None,
+        radius: int | None,
+        verify: str | None,
+        memory: int,
+        progress: _Tell,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
 
 @final
 class Collection:

@@ -6,7 +6,7 @@ use lookalike::{
     Recipe as EngineRecipe, Signature, Signer,
     cluster::Linkage,
     dedup::{
-        Decision, Dedup, Deduplicated, Dial, Keep, Limits,
+        AlikePair, Decision, Dedup, Dial, Keep, Limits, Progress,
         sketches::{Facts, SketchFile, SketchWriter, Sketches as Made},
     },
     recipe::{Scratch, Sketch, SketchSettings},
@@ -26,7 +26,7 @@ use crate::{
     error::{OrRaise, wrong},
     sign::text_of,
     texts::{Chunk, Texts},
-    threads::{Watch, detached, tell, watched},
+    threads::{detached, tell, watched},
 };
 
 /// Documents that a thread takes at a time.
@@ -44,6 +44,13 @@ pub(crate) struct Sketches {
 
 type Decided<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>);
+
+type Listed<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<f32>>,
+);
 
 #[pymethods]
 impl Sketches {
@@ -116,6 +123,72 @@ impl Sketches {
         memory: usize,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Decided<'py>> {
+        let linkage: Linkage = linkage.parse().or_raise()?;
+        let decided = self.run(
+            py,
+            (similarity, radius, verify),
+            memory,
+            progress,
+            move |engine, folder, progress| engine.run(linkage, folder, None, progress),
+        )?;
+        let decisions = decided.decisions;
+        let keepers = decisions.iter().map(|of: &Decision| i64::from(of.keeper));
+        let distances = decisions.iter().map(|of| of.distance as i32);
+        let similarities = decisions.iter().map(|of| of.similarity);
+        Ok((
+            PyArray1::from_vec(py, keepers.collect()),
+            PyArray1::from_vec(py, distances.collect()),
+            PyArray1::from_vec(py, similarities.collect()),
+        ))
+    }
+
+    /// All pairs of documents that are alike: the row of the one, that of the other, which is larger, their distance and their
+    /// similarity.
+    #[pyo3(signature = (similarity, radius, verify, memory, progress))]
+    fn pairs<'py>(
+        &self,
+        py: Python<'py>,
+        similarity: Option<f64>,
+        radius: Option<u32>,
+        verify: Option<&str>,
+        memory: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Listed<'py>> {
+        let mut pairs = self.run(
+            py,
+            (similarity, radius, verify),
+            memory,
+            progress,
+            |engine, folder, progress| {
+                let mut pairs = Vec::new();
+                let mut each = |pair: AlikePair| {
+                    pairs.push(pair);
+                    Ok(())
+                };
+                engine.run(Linkage::Star, folder, Some(&mut each), progress)?;
+                Ok(pairs)
+            },
+        )?;
+        pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
+        Ok((
+            PyArray1::from_vec(py, pairs.iter().map(|pair| i64::from(pair.a)).collect()),
+            PyArray1::from_vec(py, pairs.iter().map(|pair| i64::from(pair.b)).collect()),
+            PyArray1::from_vec(py, pairs.iter().map(|pair| pair.distance as i32).collect()),
+            PyArray1::from_vec(py, pairs.iter().map(|pair| pair.similarity as f32).collect()),
+        ))
+    }
+}
+
+impl Sketches {
+    /// Lets the engine work on the documents with a similarity, a radius and a check. With a radius alone, signatures decide.
+    fn run<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        (similarity, radius, verify): (Option<f64>, Option<u32>, Option<&str>),
+        memory: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+        work: impl FnOnce(&Dedup<'_>, &Path, Progress<'_>) -> lookalike::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
         let bits = self.file.bits();
         let mut settings = match (similarity, radius) {
             (Some(similarity), _) => dial(similarity, verify, bits)?,
@@ -125,24 +198,16 @@ impl Sketches {
             }
         };
         settings.radius = radius.unwrap_or(settings.radius);
-        let linkage: Linkage = linkage.parse().or_raise()?;
         let (file, folder, bands) = (self.file.clone(), self.folder.clone(), self.bands);
-        let decided = watched(py, progress, move |watch| {
+        let done = watched(py, progress, move |watch| {
             let file = match settings.bands == bands {
                 true => file,
                 false => Arc::new(with_keys(&file, settings.bands, folder.path())?),
             };
-            decide(&file, settings, linkage, (memory, folder.path()), watch)
+            let engine = Dedup::new(&file, settings, Limits { memory, ..Limits::default() })?;
+            work(&engine, folder.path(), &mut |_, done, all| watch.note(done, all))
         })?;
-        let decisions = decided.or_raise()?.decisions;
-        let keepers = decisions.iter().map(|of: &Decision| i64::from(of.keeper));
-        let distances = decisions.iter().map(|of| of.distance as i32);
-        let similarities = decisions.iter().map(|of| of.similarity);
-        Ok((
-            PyArray1::from_vec(py, keepers.collect()),
-            PyArray1::from_vec(py, distances.collect()),
-            PyArray1::from_vec(py, similarities.collect()),
-        ))
+        done.or_raise()
     }
 }
 
@@ -154,17 +219,6 @@ pub(crate) fn recipe() -> EngineRecipe {
 pub(crate) fn dial(similarity: f64, verify: Option<&str>, bits: u32) -> PyResult<Dial> {
     let verify: Option<Verify> = verify.map(str::parse).transpose().or_raise()?;
     Dial::new(similarity, bits, verify).or_raise()
-}
-
-fn decide(
-    file: &SketchFile,
-    dial: Dial,
-    linkage: Linkage,
-    (memory, folder): (usize, &Path),
-    watch: &Watch,
-) -> lookalike::Result<Deduplicated> {
-    let engine = Dedup::new(file, dial, Limits { memory, ..Limits::default() })?;
-    engine.run(linkage, folder, None, &mut |_, done, all| watch.note(done, all))
 }
 
 /// The same sketches with other keys: from the features that they have follows everything.

@@ -1,5 +1,6 @@
 """Deduplication says what the program says."""
 
+import csv
 import json
 
 import numpy as np
@@ -159,3 +160,26 @@ def test_whole_numbers_are_preferred_as_they_are_written():
     text = "the same text of some more words than a few, so that it has features"
     documents = [{"text": text, "stars": 3}, {"text": text, "stars": 7}, {"text": text, "stars": 7.5}]
     assert [dedup(documents, keep=f"prefer:stars={stars}").kept.tolist() for stars in (3, 7, 7.5)] == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("similarity", [0.5, 0.7])
+def test_all_pairs_are_those_of_the_program(program, docs, tmp_path, similarity):
+    path = tmp_path / "pairs.csv"
+    program("dedup", "examples/docs.jsonl", "--similarity", similarity, "--pairs", path)
+    row_of = {document["id"]: row for row, document in enumerate(docs)}
+    theirs = {}
+    for line in csv.DictReader(path.open(newline="")):
+        pair = tuple(sorted((row_of[line["id_a"]], row_of[line["id_b"]])))
+        theirs[pair] = int(line["distance"]), pytest.approx(float(line["similarity"]), abs=1e-6)
+    pairs = dedup(docs, similarity).pairs()
+    listed = list(zip(pairs.rows_a.tolist(), pairs.rows_b.tolist()))
+    assert listed == sorted(theirs)
+    assert dict(zip(listed, zip(pairs.distances.tolist(), pairs.similarities.tolist()))) == theirs
+
+
+def test_pairs_follow_the_threshold():
+    page = "the harbour reopened on monday after a storm had closed it for two days and ferries run again"
+    result = dedup([page, page, page.replace("ferries", "trains"), "potatoes are planted in spring"], 0.5)
+    assert [tuple(pair) for pair in zip(*(of.tolist() for of in result.pairs()[:2]))] == [(0, 1), (0, 2), (1, 2)]
+    assert result.rethreshold(0.95).pairs().rows_b.tolist() == [1]
+    assert len(dedup([]).pairs().rows_a) == 0
