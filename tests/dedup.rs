@@ -221,6 +221,10 @@ fn a_template_costs_little() {
     assert!(lazy.counts.dense > 0);
     assert!(lazy.counts.verified < 1_000_000, "{:?}", lazy.counts);
     assert!(lazy.counts.candidates < 10_000_000, "{:?}", lazy.counts);
+    // A document of the sample is not compared with all of its copies, and still it is told how many pairs there are.
+    let pairs = lazy.checked.pairs_expected as f64 / (10_000.0 * 9_999.0 / 2.0);
+    assert!((0.9..1.1).contains(&pairs), "{:?}", lazy.checked);
+    assert_eq!(lazy.checked.left_behind, 0);
     let kept = kept(&lazy);
     assert_eq!(kept[..10_000].iter().filter(|kept| **kept).count(), 1);
     // One cluster of them all, whichever way they are linked.
@@ -250,8 +254,9 @@ fn a_common_footer_costs_little() {
         assert!(row % 20 != 19 || !(is_kept[row] && is_kept[row - 1]), "{row} is a near-copy");
     }
     let (eager, pairs) = listed(&file, dial, Linkage::Star);
-    assert_eq!(kept(&eager), is_kept);
-    assert!(pairs.iter().all(|pair| pair.similarity >= 0.8));
+    assert_eq!(eager.decisions, decided.decisions);
+    let copies = pairs.iter().filter(|pair| pair.b % 20 == 19 && pair.a + 1 == pair.b).count();
+    assert!(copies > 590, "{copies} of 600 near-copies are listed");
     assert!(decided.checked.recall.unwrap() > 0.98, "{:?}", decided.checked);
     // 14 million. If all in a large bucket were compared with all others in it, it would be 46 million.
     assert!(decided.counts.compared < 25_000_000, "{:?}", decided.counts);

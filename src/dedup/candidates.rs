@@ -291,8 +291,8 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// The long lists on which nearly all are alike, and the groups that all of these are in.
-    fn dense_lists(&self, rarest: &Rarest, bucket: &Bucket<'_>) -> (Vec<u32>, Vec<Group>) {
+    /// Which of the lists are long ones on which nearly all are alike, and the groups that all of these are in.
+    fn dense_lists(&self, rarest: &Rarest, bucket: &Bucket<'_>) -> (Vec<bool>, Vec<Group>) {
         let mut long: Vec<(u32, Vec<u32>)> = rarest.longer_than(LARGE).collect();
         long.sort_by_key(|(_, sets)| usize::MAX - sets.len());
         let (mut dense, mut groups) = (Vec::new(), Vec::new());
@@ -309,7 +309,10 @@ impl<'a> Finder<'a> {
                 groups.push(self.group(&entries));
                 grouped.push(sets.into_iter().collect());
             }
-            dense.push(list);
+            if dense.len() <= list as usize {
+                dense.resize(list as usize + 1, false);
+            }
+            dense[list as usize] = true;
         }
         (dense, groups)
     }

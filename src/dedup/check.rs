@@ -1,6 +1,6 @@
 //! Was it right? Some documents are compared with all others, feature by feature, and what was found is held against that.
 
-use std::{collections::HashMap, ops::Range};
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -16,11 +16,11 @@ use crate::{Result, cluster::Clusters, features::hash::mix, hamming::kernel, ver
 /// What a sample of documents says about the whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Checked {
-    /// Documents that were compared with all others.
+    /// Documents that were compared with all others, or with so many that they had very many near-duplicates.
     pub documents: usize,
     /// Those of them that have a near-duplicate which is no copy.
     pub with_pairs: usize,
-    /// Pairs at least as similar as asked for, copies aside.
+    /// Pairs at least as similar as asked for, copies aside: of documents with very many, those that were met.
     pub pairs: usize,
     /// The share of these pairs that keys and signatures find.
     pub recall_of_pairs: Option<f64>,
@@ -41,11 +41,12 @@ pub(crate) struct Sample {
     pairs: Vec<(u32, u32)>,
     /// Which share of the entries each member was compared with.
     looked_at: Vec<f64>,
+    similarity: f64,
 }
 
-/// Entries between which no thread hands over.
+/// Entries between which no thread hands over: as many as this, fewer if there are few.
 const CHUNK: usize = 1 << 10;
-/// Entries are looked at in so many rounds. Of a member with more near-duplicates than this after one of them enough is known: it may
+/// Entries are looked at in so many rounds, a chunk here and a chunk there, as near-duplicates often stand together. Of a member with more near-duplicates than this after one of them enough is known: it may
 /// be one of very many copies of a template.
 const ROUNDS: usize = 16;
 const ENOUGH: usize = 1 << 12;
@@ -65,25 +66,28 @@ impl Sample {
             members.truncate(documents);
         }
         members.sort_unstable();
-        let mut sample = Sample { looked_at: vec![1.0; members.len()], members, pairs: Vec::new() };
-        let mut asked: Vec<u32> = (0..sample.members.len() as u32).collect();
-        let round = entries.len().div_ceil(ROUNDS).max(1).next_multiple_of(CHUNK);
-        for start in (0..entries.len()).step_by(round) {
-            let end = (start + round).min(entries.len());
-            let features = Features::new(sketches, entries, &sample, &asked, similarity);
-            sample.pairs.extend(features.pairs(start..end)?);
-            let mut counts = vec![0; sample.members.len()];
-            sample.pairs.iter().for_each(|&(member, _)| counts[member as usize] += 1);
-            asked.retain(|&member| {
-                let enough = counts[member as usize] > ENOUGH;
-                if enough {
-                    sample.looked_at[member as usize] = end as f64 / entries.len() as f64;
-                }
-                !enough
-            });
+        let (mut pairs, mut looked_at) = (Vec::new(), vec![1.0; members.len()]);
+        let mut counts = vec![0; members.len()];
+        let mut asked: Vec<u32> = (0..members.len() as u32).collect();
+        let features =
+            |asked: &[u32]| Features::new(sketches, entries, &members, asked, similarity);
+        let (mut of_asked, mut looked) = (features(&asked), 0);
+        for round in 0..ROUNDS {
+            let more = of_asked.pairs(round, ROUNDS)?;
+            more.iter().for_each(|&(member, _)| counts[member as usize] += 1);
+            pairs.extend(more);
+            looked += of_asked.chunks(round, ROUNDS).flatten().count();
+            let before = asked.len();
+            asked.retain(|&member| counts[member as usize] <= ENOUGH);
+            if asked.len() < before {
+                let enough = |member: &usize| counts[*member] > ENOUGH && looked_at[*member] == 1.0;
+                let left: Vec<usize> = (0..members.len()).filter(enough).collect();
+                left.iter().for_each(|&i| looked_at[i] = looked as f64 / entries.len() as f64);
+                of_asked = features(&asked);
+            }
         }
-        sample.pairs.sort_unstable();
-        Ok(sample)
+        pairs.sort_unstable();
+        Ok(Sample { members, pairs, looked_at, similarity })
     }
 
     /// What was found, held against what is there.
@@ -120,7 +124,7 @@ impl Sample {
             ..Checked::default()
         };
         if let Some(clusters) = clusters {
-            self.count_left_behind(entries, clusters, &mut checked);
+            self.count_left_behind(sketches, entries, clusters, &mut checked)?;
         }
         Ok(checked)
     }
@@ -130,16 +134,33 @@ impl Sample {
         self.pairs.iter().map(|&(member, _)| 1.0 / self.looked_at[member as usize]).sum()
     }
 
-    fn count_left_behind(&self, entries: &Entries, clusters: &Clusters, checked: &mut Checked) {
+    fn count_left_behind(
+        &self,
+        sketches: &SketchFile,
+        entries: &Entries,
+        clusters: &Clusters,
+        checked: &mut Checked,
+    ) -> Result<()> {
         let rank = |entry: u32| entries.ranks[entry as usize];
         let kept = |entry: u32| clusters.keeper[rank(entry) as usize] == rank(entry);
         checked.kept = self.members.iter().filter(|&&entry| kept(entry)).count();
-        let left = |pairs: &&[(u32, u32)]| {
-            let member = self.members[pairs[0].0 as usize];
-            let before = |&(_, entry): &(u32, u32)| kept(entry) && rank(entry) < rank(member);
-            kept(member) && pairs.iter().any(before)
+        // Of whoever is kept, all have to be known. Few of those with very many near-duplicates are.
+        let is_open = |&member: &u32| {
+            self.looked_at[member as usize] < 1.0 && kept(self.members[member as usize])
         };
-        checked.left_behind = self.pairs.chunk_by(|a, b| a.0 == b.0).filter(left).count();
+        let open: Vec<u32> = (0..self.members.len() as u32).filter(is_open).collect();
+        let more = match open.is_empty() {
+            true => Vec::new(),
+            false => Features::new(sketches, entries, &self.members, &open, self.similarity)
+                .pairs(0, 1)?,
+        };
+        let is_left = |&&(member, entry): &&(u32, u32)| {
+            let member = self.members[member as usize];
+            kept(member) && kept(entry) && rank(entry) < rank(member)
+        };
+        let left = self.pairs.iter().chain(&more).filter(is_left).map(|pair| pair.0);
+        checked.left_behind = left.collect::<HashSet<u32>>().len();
+        Ok(())
     }
 }
 
@@ -148,9 +169,9 @@ impl Sample {
 struct Features<'a> {
     sketches: &'a SketchFile,
     entries: &'a Entries,
-    sample: &'a Sample,
+    members: &'a [u32],
     verify: Verify,
-    members: HashMap<u32, Vec<u32>>,
+    of: HashMap<u32, Vec<u32>>,
     filter: Vec<u64>,
     shift: u32,
 }
@@ -159,11 +180,11 @@ impl<'a> Features<'a> {
     fn new(
         sketches: &'a SketchFile,
         entries: &'a Entries,
-        sample: &'a Sample,
+        members: &'a [u32],
         asked: &[u32],
         similarity: f64,
     ) -> Self {
-        let set = |member: u32| sketches.set(entries.row(sample.members[member as usize]));
+        let set = |member: u32| sketches.set(entries.row(members[member as usize]));
         let order = Order::of(asked.len(), &|i: usize| set(asked[i]));
         let (mut of, mut ordered) = (HashMap::<u32, Vec<u32>>::new(), Vec::new());
         for &member in asked {
@@ -178,11 +199,11 @@ impl<'a> Features<'a> {
             filter[bit / 64] |= 1 << (bit % 64);
         }
         let verify = Verify::Jaccard(similarity);
-        Features { sketches, entries, sample, verify, members: of, filter, shift }
+        Features { sketches, entries, members, verify, of, filter, shift }
     }
 
-    /// The members and the entries of a range that are alike.
-    fn pairs(&self, range: Range<usize>) -> Result<Vec<(u32, u32)>> {
+    /// The members and the entries that are alike, in every so many chunks.
+    fn pairs(&self, first: usize, every: usize) -> Result<Vec<(u32, u32)>> {
         let kernel = kernel()?;
         let in_chunk = |chunk: &[u32]| {
             let (mut pairs, mut possible) = (Vec::new(), Vec::new());
@@ -192,7 +213,7 @@ impl<'a> Features<'a> {
                 possible.clear();
                 self.add_possible(one.elements, &mut possible);
                 for &member in &possible {
-                    let other = self.sample.members[member as usize];
+                    let other = self.members[member as usize];
                     let set = self.sketches.features(self.entries.row(other));
                     if other != entry && self.verify.alike(kernel, one, set).is_some() {
                         pairs.push((member, entry));
@@ -201,7 +222,14 @@ impl<'a> Features<'a> {
             }
             pairs
         };
-        Ok(self.entries.rows[range].par_chunks(CHUNK).flat_map_iter(in_chunk).collect())
+        let chunks: Vec<&[u32]> = self.chunks(first, every).collect();
+        Ok(chunks.into_par_iter().flat_map_iter(in_chunk).collect())
+    }
+
+    /// The rows of entries in every so many chunks.
+    fn chunks(&self, first: usize, every: usize) -> impl Iterator<Item = &'a [u32]> {
+        let size = (self.entries.len() / (ROUNDS * ROUNDS)).clamp(1, CHUNK);
+        self.entries.rows.chunks(size).skip(first).step_by(every)
     }
 
     /// Adds the members that may be like a set.
@@ -209,7 +237,7 @@ impl<'a> Features<'a> {
         for element in set {
             let bit = (element >> self.shift) as usize;
             if self.filter[bit / 64] >> (bit % 64) & 1 == 1 {
-                possible.extend(self.members.get(element).into_iter().flatten());
+                possible.extend(self.of.get(element).into_iter().flatten());
             }
         }
         possible.sort_unstable();

@@ -19,11 +19,11 @@ pub(crate) struct Rarest {
     /// Who is on each list, ascending: a set, and in the lowest bit whether larger ones have to look for it there.
     listed: Vec<u32>,
     /// Where each list ends.
-    ends: Vec<u32>,
+    ends: Vec<usize>,
     /// The lists of each set.
     lists: Vec<u32>,
     /// Where those of each set end.
-    ends_of_sets: Vec<u32>,
+    ends_of_sets: Vec<usize>,
 }
 
 impl Rarest {
@@ -43,7 +43,7 @@ impl Rarest {
         for list in rare_elements(len, verify, set).chunk_by(|a, b| a >> 32 == b >> 32) {
             if list.len() > 1 {
                 rarest.listed.extend(list.iter().map(|&item| item as u32));
-                rarest.ends.push(rarest.listed.len() as u32);
+                rarest.ends.push(rarest.listed.len());
             }
         }
         for &item in &rarest.listed {
@@ -58,7 +58,7 @@ impl Rarest {
         for list in 0..rarest.ends.len() {
             for place in rarest.range(list) {
                 let next = &mut rarest.ends_of_sets[rarest.listed[place] as usize >> 1];
-                rarest.lists[*next as usize] = list as u32;
+                rarest.lists[*next] = list as u32;
                 *next += 1;
             }
         }
@@ -66,8 +66,8 @@ impl Rarest {
     }
 
     fn range(&self, list: usize) -> std::ops::Range<usize> {
-        let start = if list == 0 { 0 } else { self.ends[list - 1] as usize };
-        start..self.ends[list] as usize
+        let start = if list == 0 { 0 } else { self.ends[list - 1] };
+        start..self.ends[list]
     }
 
     /// The lists with more than so many sets, and the sets on each, ascending.
@@ -78,18 +78,19 @@ impl Rarest {
     }
 
     /// Adds the sets from `from` on that are smaller than one, or as large and before it, and can be alike it: each once. The
-    /// lists of `without` are not looked at, and `seen` has a place for each set.
+    /// lists that `without` tells of are not looked at, and `seen` has a place for each set.
     pub(crate) fn add_smaller(
         &self,
         set: u32,
         from: u32,
-        without: &[u32],
+        without: &[bool],
         seen: &mut [u32],
         found: &mut Vec<u32>,
     ) {
         let start = if set == 0 { 0 } else { self.ends_of_sets[set as usize - 1] };
-        let lists = &self.lists[start as usize..self.ends_of_sets[set as usize] as usize];
-        for &list in lists.iter().filter(|list| !without.contains(list)) {
+        let lists = &self.lists[start..self.ends_of_sets[set as usize]];
+        let is_left_out = |list: u32| without.get(list as usize).is_some_and(|&left_out| left_out);
+        for &list in lists.iter().filter(|list| !is_left_out(**list)) {
             let listed = &self.listed[self.range(list as usize)];
             let first = listed.partition_point(|&item| item >> 1 < from);
             for &item in listed[first..].iter().take_while(|&&item| item >> 1 < set) {
@@ -129,6 +130,7 @@ fn rare_elements<'a>(
     };
     let chunks: Vec<Vec<u64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
     let mut items = chunks.concat();
+    drop(chunks);
     items.par_sort_unstable();
     items
 }
@@ -211,6 +213,7 @@ mod tests {
             own in prop::collection::vec(prop::collection::btree_set(0..60_u32, 1..30), 2..30),
             footer in prop::collection::btree_set(60..200_u32, 0..100),
             least in 1..=20_u32,
+            first in 0..30_u32,
         ) {
             let with_footer = |(i, own): (usize, &BTreeSet<u32>)| {
                 // Not all have it.
@@ -223,6 +226,21 @@ mod tests {
             let rarest = Rarest::new(sets.len(), verify, |i| &sets[i]);
             let compared = compared(&rarest, sets.len());
             prop_assert!(compared.values().all(|&times| times == 1));
+            // Without some lists, all are found but those that are together on one of them; and none before a first one.
+            let long: Vec<(u32, Vec<u32>)> = rarest.longer_than(3).collect();
+            let mut without = vec![false; rarest.ends.len()];
+            long.iter().for_each(|(list, _)| without[*list as usize] = true);
+            let (mut seen, from) = (vec![u32::MAX; sets.len()], first.min(sets.len() as u32));
+            for set in 0..sets.len() as u32 {
+                let mut found = Vec::new();
+                rarest.add_smaller(set, from, &without, &mut seen, &mut found);
+                prop_assert!(found.iter().all(|other| compared.contains_key(&(*other, set))));
+                prop_assert!(found.iter().all(|&other| other >= from));
+                for other in (from..set).filter(|&other| compared.contains_key(&(other, set))) {
+                    let both = |list: &(u32, Vec<u32>)| [other, set].iter().all(|of| list.1.contains(of));
+                    prop_assert!(found.contains(&other) || long.iter().any(both));
+                }
+            }
             for b in 0..sets.len() as u32 {
                 for a in 0..b {
                     let of = |i: u32| FeatureSet { elements: &sets[i as usize], weights: &[] };

@@ -159,9 +159,10 @@ pub(super) fn within<L: Lanes>(
         16 => Fixed::<L, 16>::new(proof, query).within(rows, threshold, masks),
         words => {
             for (rows, mask) in rows.chunks(64 * words).zip(masks) {
-                let near = |row: &[u64]| distance::<L>(proof, query, row) <= threshold;
-                let bits = rows.chunks_exact(words).enumerate();
-                *mask = bits.fold(0, |mask, (i, row)| mask | u64::from(near(row)) << i);
+                *mask = 0;
+                for (i, row) in rows.chunks_exact(words).enumerate() {
+                    *mask |= u64::from(distance::<L>(proof, query, row) <= threshold) << i;
+                }
             }
         }
     }

@@ -471,7 +471,7 @@ impl Pricing<'_> {
                 (offsets.min(probes), row_lines, costs.probe)
             }
         };
-        // Of a long stretch of rows only the first lines are a surprise to the CPU.
+        // The lines of a long stretch are asked for together, and come sooner than as many from anywhere.
         let random_lines = row_lines.min(4.0 * probes);
         let mut time = probes * probe + row_lines * check + (offsets + random_lines) * line;
         time += (row_lines - random_lines) * 0.3 * line;
@@ -525,7 +525,7 @@ impl Pricing<'_> {
         let width = layouts[step.table].width();
         let probes = composition.probes_of(step) as f64;
         let uniform = probes / 2_f64.powi(width as i32);
-        // Steps of the same kind are looked at once or twice.
+        // Of many steps some are looked at.
         let every = steps.len().div_ceil(LOOKED_AT);
         let table = steps[step_number(step, steps) / every * every].table;
         let layout = &layouts[table];

@@ -117,20 +117,23 @@ impl Sample {
         let (len, stride) = (self.rows.len().min(NEAR_COMPARED), self.rows.stride());
         let rows = &self.rows.words()[..len * stride];
         let (mut distances, mut differences) = (vec![0; len], Vec::new());
-        let mut compared = 0;
+        let (mut compared, mut near) = (0, 0);
         for i in 0..len {
             let row = &rows[i * stride..][..stride];
             self.kernel.distances(row, rows, &mut distances);
             for j in (0..len).filter(|&j| j != i && distances[j] <= radius) {
-                let other = &rows[j * stride..][..stride];
-                differences.push(row.iter().zip(other).map(|(a, b)| a ^ b).collect());
+                near += 1;
+                if differences.len() < NEAR_ENOUGH {
+                    let other = &rows[j * stride..][..stride];
+                    differences.push(row.iter().zip(other).map(|(a, b)| a ^ b).collect());
+                }
             }
             compared += len - 1;
-            if differences.len() >= NEAR_ENOUGH {
+            if near as usize >= NEAR_ENOUGH {
                 break;
             }
         }
-        NearRows { share: differences.len() as f64 / compared.max(1) as f64, differences }
+        NearRows { share: f64::from(near) / compared.max(1) as f64, differences }
     }
 
     fn close_pairs(&self, keys: &[u64], errors: u32) -> f64 {
