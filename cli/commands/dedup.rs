@@ -125,7 +125,7 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "FIELD", default_value = "source", help_heading = SAFETY)]
     source_field: String,
 
-    /// Stop before anything is written if a source would lose more than this share of its documents
+    /// Stop before anything is written if a source would lose more than this share of its documents: 30%, 30 or 0.3; 1 is all
     #[arg(long, value_name = "PERCENT", default_value = "50%", value_parser = percent, help_heading = SAFETY)]
     max_loss: f64,
 

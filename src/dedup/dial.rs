@@ -33,7 +33,12 @@ impl Dial {
     /// The settings for a similarity, on one-bit MinHash signatures of this width.
     pub fn new(similarity: f64, bits: u32, verify: Option<Verify>) -> Result<Self> {
         if !(LEAST..=1.0).contains(&similarity) {
-            let problem = format!("is {similarity}, not between {LEAST} and 1");
+            let is_percent = (100.0 * LEAST..=100.0).contains(&similarity);
+            let way_out = match is_percent {
+                true => format!(": {similarity}% is {}", similarity / 100.0),
+                false => String::new(),
+            };
+            let problem = format!("is {similarity}, not between {LEAST} and 1{way_out}");
             return Err(Error::Setting { name: "similarity", problem });
         }
         let verify = verify.unwrap_or(Verify::Jaccard(similarity));
