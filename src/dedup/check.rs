@@ -78,11 +78,14 @@ impl Sample {
             pairs.extend(more);
             looked += of_asked.chunks(round, ROUNDS).flatten().count();
             let before = asked.len();
-            asked.retain(|&member| counts[member as usize] <= ENOUGH);
+            asked.retain(|&member| {
+                let enough = counts[member as usize] > ENOUGH;
+                if enough {
+                    looked_at[member as usize] = looked as f64 / entries.len() as f64;
+                }
+                !enough
+            });
             if asked.len() < before {
-                let enough = |member: &usize| counts[*member] > ENOUGH && looked_at[*member] == 1.0;
-                let left: Vec<usize> = (0..members.len()).filter(enough).collect();
-                left.iter().for_each(|&i| looked_at[i] = looked as f64 / entries.len() as f64);
                 of_asked = features(&asked);
             }
         }
