@@ -12,6 +12,10 @@ use super::{lanes::Lanes, scalar};
 const MOST_LANES: usize = 8;
 /// Vectors whose counts are added before they are summed: a byte has room for 31.
 const PIECE: usize = 16;
+/// Words of a cache line: memory is read in lines.
+const LINE_WORDS: usize = 8;
+/// First halves decide where at most so many of 64 rows remain.
+const FEW: u32 = 8;
 
 /// How many bits of two rows differ.
 #[inline(always)]
@@ -157,6 +161,7 @@ pub(super) fn within<L: Lanes>(
         4 => Fixed::<L, 4>::new(proof, query).within(rows, threshold, masks),
         8 => Fixed::<L, 8>::new(proof, query).within(rows, threshold, masks),
         16 => Fixed::<L, 16>::new(proof, query).within(rows, threshold, masks),
+        32 => Fixed::<L, 32>::new(proof, query).within(rows, threshold, masks),
         words => {
             for (rows, mask) in rows.chunks(64 * words).zip(masks) {
                 *mask = 0;
@@ -197,17 +202,23 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
         self.vectors[vector].xor(L::load(self.proof, words)).count_ones()
     }
 
+    /// How many bits of a row's first vectors differ from the query's, lane by lane.
+    #[inline(always)]
+    fn totals(&self, row: &[L::Words], vectors: usize) -> L {
+        let mut sum = self.count(0, &row[0]);
+        for vector in 1..vectors {
+            sum = sum.plus(self.count(vector, &row[vector]));
+        }
+        sum.totals()
+    }
+
     /// The distances of as many rows as there are lanes.
     #[inline(always)]
     fn lanes(&self, rows: &[L::Words]) -> L {
         assert_eq!(rows.len(), Self::SUMS * Self::VECTORS);
         let mut sums = [L::splat(self.proof, 0); MOST_LANES];
         for i in 0..Self::SUMS {
-            let mut sum = self.count(0, &rows[i * Self::VECTORS]);
-            for vector in 1..Self::VECTORS {
-                sum = sum.plus(self.count(vector, &rows[i * Self::VECTORS + vector]));
-            }
-            sums[i] = sum.totals();
+            sums[i] = self.totals(&rows[i * Self::VECTORS..], Self::VECTORS);
             // Rows must be read in order, or the CPU does not see that it will need the next ones.
             compiler_fence(SeqCst);
         }
@@ -231,11 +242,7 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
     /// Whether a row of at least a vector is within the threshold.
     #[inline(always)]
     fn is_within(&self, row: &[L::Words], threshold: u32) -> u64 {
-        let mut sum = self.count(0, &row[0]);
-        for (vector, words) in row[..Self::VECTORS].iter().enumerate().skip(1) {
-            sum = sum.plus(self.count(vector, words));
-        }
-        u64::from(sum.totals().sum() <= u64::from(threshold))
+        u64::from(self.totals(row, Self::VECTORS).sum() <= u64::from(threshold))
     }
 
     /// Which of 64 rows are within the threshold.
@@ -268,8 +275,66 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
         masks
     }
 
+    /// Which of 64 rows are within the threshold by their first half alone.
+    #[inline(always)]
+    fn half_mask(&self, rows: &[u64], threshold: u32) -> u64 {
+        let mut mask = 0;
+        // Eight rows a turn at every level: the CPU foresees the steps of each of eight loads, and so reads far ahead.
+        let groups = cast_slice(rows).chunks_exact(MOST_LANES * Self::VECTORS);
+        for (group, rows) in groups.enumerate() {
+            for first in (0..MOST_LANES).step_by(L::COUNT) {
+                let mut sums = [L::splat(self.proof, 0); MOST_LANES];
+                for i in 0..L::COUNT {
+                    sums[i] = self.totals(&rows[(first + i) * Self::VECTORS..], Self::VECTORS / 2);
+                }
+                let near = fold(&mut sums, L::COUNT).at_most(threshold);
+                mask |= near << (group * MOST_LANES + first);
+            }
+        }
+        mask
+    }
+
+    /// Which of 64 rows are within the threshold. The second half of a row is read only if the first does not rule it out.
+    #[inline(always)]
+    fn mask_by_halves(&self, rows: &[u64], threshold: u32) -> u64 {
+        let (mut mask, mut left) = (0, self.half_mask(rows, threshold));
+        while left != 0 {
+            let row = left.trailing_zeros() as usize;
+            let words = cast_slice(&rows[row * WORDS..][..WORDS]);
+            mask |= self.is_within(words, threshold) << row;
+            left &= left - 1;
+        }
+        mask
+    }
+
+    /// Whether to look at first halves: of rows whose halves are a cache line or more, where those of the first 64 rows
+    /// rule out nearly all.
+    #[inline(always)]
+    fn halves_decide(&self, rows: &[u64], threshold: u32) -> bool {
+        let size = 64 * WORDS;
+        WORDS >= 2 * LINE_WORDS
+            && rows.len() >= size
+            && self.half_mask(&rows[..size], threshold).count_ones() <= FEW
+    }
+
     #[inline(always)]
     fn within(&self, rows: &[u64], threshold: u32, masks: &mut [u64]) {
+        let size = 64 * WORDS;
+        let whole = rows.len() / size;
+        if self.halves_decide(rows, threshold) {
+            for (rows, mask) in rows.chunks_exact(size).zip(&mut *masks) {
+                *mask = self.mask_by_halves(rows, threshold);
+            }
+        } else {
+            self.whole_rows_within(rows, threshold, masks);
+        }
+        let (rest, last) = (&rows[whole * size..], &mut masks[whole..]);
+        scalar::within(&self.query, rest, threshold, last);
+    }
+
+    /// The same for every 64 rows, all of them read whole.
+    #[inline(always)]
+    fn whole_rows_within(&self, rows: &[u64], threshold: u32, masks: &mut [u64]) {
         let size = 64 * WORDS;
         let whole = rows.len() / size;
         let half = if WORDS < L::COUNT { 0 } else { whole / 2 };
@@ -282,7 +347,5 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
         for i in 2 * half..whole {
             masks[i] = self.mask(&rows[i * size..][..size], threshold);
         }
-        let (rest, last) = (&rows[whole * size..], &mut masks[whole..]);
-        scalar::within(&self.query, rest, threshold, last);
     }
 }

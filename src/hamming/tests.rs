@@ -158,8 +158,25 @@ fn every_level_agrees_at_every_width() {
 
 #[test]
 fn every_level_agrees_across_blocks() {
-    for bits in [64, 128, 256, 512, 1024, 72] {
+    for bits in [64, 128, 256, 512, 1024, 2048, 72] {
         check(bits, 1101, 17, 1, 5);
+    }
+}
+
+#[test]
+fn a_row_is_found_whatever_its_halves() {
+    let stride = 16;
+    let mut rows = words(3, stride * 200);
+    let query = words(9, stride);
+    // Among rows that the first half rules out, some that only the second does, at both sides of the threshold.
+    for (row, differ) in [(70, 0), (131, 40), (132, 41), (133, 400), (199, 40)] {
+        rows[row * stride..][..stride].copy_from_slice(&query);
+        for bit in 0..differ {
+            rows[row * stride + 8 + bit / 64] ^= 1 << (bit % 64);
+        }
+    }
+    for kernel in Kernel::available() {
+        check_one(kernel, &query, &rows, 40);
     }
 }
 
