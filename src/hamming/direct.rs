@@ -206,8 +206,8 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
     #[inline(always)]
     fn totals(&self, row: &[L::Words], vectors: usize) -> L {
         let mut sum = self.count(0, &row[0]);
-        for vector in 1..vectors {
-            sum = sum.plus(self.count(vector, &row[vector]));
+        for (vector, words) in row.iter().enumerate().take(vectors).skip(1) {
+            sum = sum.plus(self.count(vector, words));
         }
         sum.totals()
     }
