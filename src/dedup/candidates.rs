@@ -81,6 +81,30 @@ struct Scratch {
     words: Vec<u64>,
     masks: Vec<u64>,
     pairs: Vec<u64>,
+    seen: Vec<u8>,
+}
+
+/// Slots for each item, of which most have a key of their own.
+const SLOTS: usize = 4;
+
+/// The items whose keys others may have as well: not many, so that not many have to be sorted. Those that have a key in
+/// common are all among them.
+fn shared<'a>(items: &'a mut [u64], seen: &mut Vec<u8>) -> &'a mut [u64] {
+    let slots = (items.len() * SLOTS).next_power_of_two();
+    let slot = |item: u64| (item >> 32) as usize & (slots - 1);
+    seen.clear();
+    seen.resize(slots, 0);
+    for &item in items.iter() {
+        let seen = &mut seen[slot(item)];
+        *seen = *seen << 1 | 1;
+    }
+    let mut len = 0;
+    for i in 0..items.len() {
+        let item = items[i];
+        items[len] = item;
+        len += usize::from(seen[slot(item)] > 1);
+    }
+    &mut items[..len]
 }
 
 impl<'a> Finder<'a> {
@@ -186,11 +210,17 @@ impl<'a> Finder<'a> {
         pairs: &Pairs,
         aside: &Mutex<Aside>,
     ) -> Result<()> {
+        let items = shared(items, &mut scratch.seen);
         items.sort_unstable();
         let buckets = items.chunk_by(|a, b| a >> 32 == b >> 32);
-        buckets
-            .filter(|bucket| bucket.len() > 1)
-            .try_for_each(|bucket| self.compare(band, bucket, scratch, pairs, aside))?;
+        for bucket in buckets {
+            match *bucket {
+                [] | [_] => {}
+                // Most are of two, for which there is nothing to get ready.
+                [a, b] => self.compare_two(band, a as u32, b as u32, &mut scratch.pairs),
+                _ => self.compare(band, bucket, scratch, pairs, aside)?,
+            }
+        }
         pairs.add(&mut scratch.pairs)
     }
 
@@ -235,7 +265,7 @@ impl<'a> Finder<'a> {
             }
             return self.compare_strangers(band, scratch, pairs, aside);
         }
-        let Scratch { members, sizes, words, masks, pairs: found } = scratch;
+        let Scratch { members, sizes, words, masks, pairs: found, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
         (0..members.len() - 1).for_each(|i| self.compare_one(band, i, &bucket, masks, found));
         if found.len() > 1 << 14 {
@@ -394,6 +424,18 @@ impl<'a> Finder<'a> {
         pair(ranks[a as usize], ranks[b as usize])
     }
 
+    /// Compares the members of a bucket of two.
+    fn compare_two(&self, band: usize, a: u32, b: u32, found: &mut Vec<u64>) {
+        let size = |entry: u32| self.alike.entries.sizes[entry as usize] as usize;
+        let (small, large) = (size(a).min(size(b)), size(a).max(size(b)));
+        if large <= self.alike.dial.verify.largest(small) {
+            self.compared.fetch_add(1, Ordering::Relaxed);
+            if self.alike.distance(a, b) <= self.alike.dial.radius {
+                self.report(band, a, b, found);
+            }
+        }
+    }
+
     /// Compares a member of a bucket with those behind it, by their signatures.
     fn compare_one(
         &self,
@@ -480,4 +522,25 @@ struct Bucket<'a> {
     members: &'a [u32],
     sizes: &'a [u32],
     words: &'a [u64],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_a_key_in_common_is_kept() {
+        for n in [0, 1, 2, 100, 5000] {
+            // About a third have a key of their own.
+            let key = |i: u64| mix(mix(i) % (n * 2 / 3).max(1)) << 32 | i;
+            let all: Vec<u64> = (0..n).map(key).collect();
+            let count = |item: u64| all.iter().filter(|other| **other >> 32 == item >> 32).count();
+            let mut items = all.clone();
+            let kept = shared(&mut items, &mut Vec::new()).to_vec();
+            assert!(kept.iter().all(|item| all.contains(item)));
+            let common: Vec<u64> = all.iter().copied().filter(|&item| count(item) > 1).collect();
+            assert!(common.iter().all(|item| kept.contains(item)), "{n}");
+            assert!(kept.len() <= common.len() + n as usize / 4, "{n}: {}", kept.len());
+        }
+    }
 }

@@ -187,7 +187,9 @@ impl Signer {
         }
         minhash.minima(set, minima);
         keys.clear();
-        keys.extend(bands.into_iter().flat_map(|bands| band_keys(minima, bands)));
+        if let Some(bands) = bands {
+            keys.extend(band_keys(minima, bands));
+        }
         Some(minhash.signature(minima))
     }
 
