@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from . import _engine
 from ._errors import LookalikeError
 from ._inputs import Documents
-from ._progress import Progress, telling
+from ._progress import Progress, Tell, telling
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,9 @@ class AlikePairs(NamedTuple):
     """How alike they are."""
 
 
+_Decided = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
 @dataclass(frozen=True)
 class _Settings:
     similarity: float | None
@@ -67,6 +70,11 @@ class _Settings:
     verify: str | None
     linkage: str
     memory: int
+
+    def decide(self, sketches: _engine.Sketches, pairs: bool, tell: Tell | None) -> tuple[_Decided, AlikePairs | None]:
+        how = (self.similarity, self.radius, self.verify, self.linkage, self.memory)
+        decided, listed = sketches.decide(*how, pairs, tell)
+        return decided, None if listed is None else AlikePairs(*listed)
 
 
 class Deduplicated:
@@ -77,15 +85,15 @@ class Deduplicated:
         sketches: _engine.Sketches,
         ids: list[Any] | None,
         settings: _Settings,
+        pairs: bool = False,
         progress: Progress = None,
     ) -> None:
         self._sketches = sketches
         self._ids = ids
         self._settings = settings
         with telling(progress, "decide") as tell:
-            self.keepers, self.distances, self.similarities = sketches.decide(
-                settings.similarity, settings.radius, settings.verify, settings.linkage, settings.memory, tell
-            )
+            decided, self._pairs = settings.decide(sketches, pairs, tell)
+        self.keepers, self.distances, self.similarities = decided
 
     keepers: NDArray[np.int64]
     """Of each document the row of the one that is kept: its own if it is."""
@@ -155,14 +163,16 @@ class Deduplicated:
         if verify is not None and similarity is not None and ":" in verify:
             verify = f"{verify.split(':')[0]}:{similarity}"
         settings = _Settings(similarity, radius, verify if radius is None else None, old.linkage, old.memory)
-        return Deduplicated(self._sketches, self._ids, settings, progress)
+        return Deduplicated(self._sketches, self._ids, settings, progress=progress)
 
     def pairs(self, progress: Progress = None) -> AlikePairs:
         """All pairs of documents that are alike, also those that the clusters are not made of. Near-copies of one template are
-        very many: of 10,000 there are 50 million pairs."""
-        of = self._settings
-        with telling(progress, "pairs") as tell:
-            return AlikePairs(*self._sketches.pairs(of.similarity, of.radius, of.verify, of.memory, tell))
+        very many: of 10,000 there are 50 million pairs. They are looked for now, unless `dedup` was told to list them."""
+        if self._pairs is None:
+            with telling(progress, "pairs") as tell:
+                self._pairs = self._settings.decide(self._sketches, True, tell)[1]
+        assert self._pairs is not None
+        return self._pairs
 
     def _removed(self, row: int) -> Removed:
         keeper = int(self.keepers[row])
@@ -188,6 +198,7 @@ def dedup(
     verify: str | None = None,
     radius: int | None = None,
     memory: int = 2 << 30,
+    pairs: bool = False,
     progress: Progress = None,
 ) -> Deduplicated:
     """Finds near-duplicates: documents that have at least `similarity` of their word 3-grams in common, by Jaccard.
@@ -206,10 +217,11 @@ def dedup(
     `keep` says which of a cluster is kept: first, longest, newest:FIELD, max:FIELD, min:FIELD, prefer:FIELD=VALUE,VALUE.
     `linkage`: those alike the keeper (star), all alike each other (complete), or connected (components). `verify` decides in
     place of the Jaccard coefficient: none, containment:S, cosine:S. `radius`: how far signatures of candidates may be apart.
+    `pairs`: list all pairs that are alike, too, for `Deduplicated.pairs`.
     """
     field = keep.partition(":")[2].partition("=")[0].strip() or None
     read = Documents(documents, text, id, field)
     with telling(progress, "sign") as tell:
         sketches = _engine.Sketches.sign(read.texts, read.values, keep, similarity, verify, tell)
     settings = _Settings(similarity, radius, verify, linkage, memory)
-    return Deduplicated(sketches, read.ids, settings, progress)
+    return Deduplicated(sketches, read.ids, settings, pairs, progress)

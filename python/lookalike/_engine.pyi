@@ -121,16 +121,12 @@ class Sketches:
         verify: str | None,
         linkage: str,
         memory: int,
+        pairs: bool,
         progress: _Tell,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
-    def pairs(
-        self,
-        similarity: float | None,
-        radius: int | None,
-        verify: str | None,
-        memory: int,
-        progress: _Tell,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    ) -> tuple[
+        tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
+        tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]] | None,
+    ]: ...
 
 @final
 class Collection:

@@ -1,12 +1,15 @@
 //! Deduplication: sketches of documents, and what is decided on them as often as one likes.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use lookalike::{
     Recipe as EngineRecipe, Signature, Signer,
     cluster::Linkage,
     dedup::{
-        AlikePair, Decision, Dedup, Dial, Keep, Limits, Progress,
+        AlikePair, Decision, Dedup, Dial, EachPair, Keep, Limits, Progress,
         sketches::{Facts, SketchFile, SketchWriter, Sketches as Made},
     },
     recipe::{Scratch, Sketch, SketchSettings},
@@ -34,7 +37,7 @@ const TASK: usize = 64;
 /// The least similarity that the engine has settings for.
 const LEAST: f64 = 0.1;
 
-/// What is needed of each document, in a temporary file.
+/// What is needed of each document, in memory or in a temporary file.
 #[pyclass(frozen, module = "lookalike._engine")]
 pub(crate) struct Sketches {
     file: Arc<SketchFile>,
@@ -42,9 +45,11 @@ pub(crate) struct Sketches {
     folder: Arc<TempDir>,
 }
 
+/// Keepers, distances and similarities.
 type Decided<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>);
 
+/// The row of the one, that of the other, which is larger, their distance and their similarity.
 type Listed<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<i64>>,
@@ -73,8 +78,7 @@ impl Sketches {
             SketchSettings { bands: Some(dial.bands), weights: dial.verify.needs_weights() };
         let stage = Stage { signer: Signer::new(recipe, None).or_raise()?, settings, keep };
         let folder = tempfile::Builder::new().prefix("lookalike-").tempdir()?;
-        let path = folder.path().join("sketches");
-        let mut writer = stage.writer(&path).or_raise()?;
+        let mut store = Store::new(&stage, folder.path());
         let mut texts = Texts::new(texts)?;
         let mut applies = stage.keep.field().is_none();
         while let Some(chunk) = texts.next(py)? {
@@ -83,7 +87,7 @@ impl Sketches {
             let (made, some) = detached(py, || stage.sketch(&chunk, &values));
             drop(chunk);
             applies |= some;
-            made.iter().try_for_each(|some| writer.append(some)).or_raise()?;
+            store.add(made).or_raise()?;
             py.check_signals()?;
             tell(progress, texts.taken, texts.all.unwrap_or(0))?;
         }
@@ -93,8 +97,7 @@ impl Sketches {
                 "no document has a field `{field}` to choose by; {problem}"
             )));
         }
-        writer.finish(Value::Null).or_raise()?;
-        let file = Arc::new(SketchFile::open(&path).or_raise()?);
+        let file = Arc::new(store.finish().or_raise()?);
         Ok(Sketches { file, bands: dial.bands, folder: Arc::new(folder) })
     }
 
@@ -109,9 +112,9 @@ impl Sketches {
         PyArray1::from_vec(py, signed.collect())
     }
 
-    /// What becomes of each document: its keeper, their distance and their similarity. With a radius alone, signatures
-    /// decide.
-    #[pyo3(signature = (similarity, radius, verify, linkage, memory, progress))]
+    /// What becomes of each document: its keeper, their distance and their similarity; and all pairs that are alike, if they
+    /// are wanted. With a radius alone, signatures decide.
+    #[pyo3(signature = (similarity, radius, verify, linkage, memory, pairs, progress))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn decide<'py>(
         &self,
@@ -121,83 +124,11 @@ impl Sketches {
         verify: Option<&str>,
         linkage: &str,
         memory: usize,
+        pairs: bool,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Decided<'py>> {
+    ) -> PyResult<(Decided<'py>, Option<Listed<'py>>)> {
         let linkage: Linkage = linkage.parse().or_raise()?;
-        let decided = self.run(
-            py,
-            (similarity, radius, verify),
-            memory,
-            progress,
-            move |engine, folder, progress| engine.run(linkage, folder, None, progress),
-        )?;
-        let decisions = decided.decisions;
-        let keepers = decisions.iter().map(|of: &Decision| i64::from(of.keeper));
-        let distances = decisions.iter().map(|of| of.distance as i32);
-        let similarities = decisions.iter().map(|of| of.similarity);
-        Ok((
-            PyArray1::from_vec(py, keepers.collect()),
-            PyArray1::from_vec(py, distances.collect()),
-            PyArray1::from_vec(py, similarities.collect()),
-        ))
-    }
-
-    /// All pairs of documents that are alike: the row of the one, that of the other, which is larger, their distance and their
-    /// similarity.
-    #[pyo3(signature = (similarity, radius, verify, memory, progress))]
-    fn pairs<'py>(
-        &self,
-        py: Python<'py>,
-        similarity: Option<f64>,
-        radius: Option<u32>,
-        verify: Option<&str>,
-        memory: usize,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Listed<'py>> {
-        let mut pairs = self.run(
-            py,
-            (similarity, radius, verify),
-            memory,
-            progress,
-            |engine, folder, progress| {
-                let mut pairs = Vec::new();
-                let mut each = |pair: AlikePair| {
-                    pairs.push(pair);
-                    Ok(())
-                };
-                engine.run(Linkage::Star, folder, Some(&mut each), progress)?;
-                Ok(pairs)
-            },
-        )?;
-        pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
-        Ok((
-            PyArray1::from_vec(py, pairs.iter().map(|pair| i64::from(pair.a)).collect()),
-            PyArray1::from_vec(py, pairs.iter().map(|pair| i64::from(pair.b)).collect()),
-            PyArray1::from_vec(py, pairs.iter().map(|pair| pair.distance as i32).collect()),
-            PyArray1::from_vec(py, pairs.iter().map(|pair| pair.similarity as f32).collect()),
-        ))
-    }
-}
-
-impl Sketches {
-    /// Lets the engine work on the documents with a similarity, a radius and a check. With a radius alone, signatures decide.
-    fn run<T: Send + 'static>(
-        &self,
-        py: Python<'_>,
-        (similarity, radius, verify): (Option<f64>, Option<u32>, Option<&str>),
-        memory: usize,
-        progress: Option<&Bound<'_, PyAny>>,
-        work: impl FnOnce(&Dedup<'_>, &Path, Progress<'_>) -> lookalike::Result<T> + Send + 'static,
-    ) -> PyResult<T> {
-        let bits = self.file.bits();
-        let mut settings = match (similarity, radius) {
-            (Some(similarity), _) => dial(similarity, verify, bits)?,
-            (None, radius) => {
-                let similarity = jaccard_of_distance(radius.unwrap_or(bits), bits).max(LEAST);
-                dial(similarity, Some("none"), bits)?
-            }
-        };
-        settings.radius = radius.unwrap_or(settings.radius);
+        let settings = self.settings(similarity, radius, verify)?;
         let (file, folder, bands) = (self.file.clone(), self.folder.clone(), self.bands);
         let done = watched(py, progress, move |watch| {
             let file = match settings.bands == bands {
@@ -205,10 +136,60 @@ impl Sketches {
                 false => Arc::new(with_keys(&file, settings.bands, folder.path())?),
             };
             let engine = Dedup::new(&file, settings, Limits { memory, ..Limits::default() })?;
-            work(&engine, folder.path(), &mut |_, done, all| watch.note(done, all))
+            let mut listed = Vec::new();
+            let mut each = |pair: AlikePair| {
+                listed.push(pair);
+                Ok(())
+            };
+            let each: Option<EachPair<'_>> = if pairs { Some(&mut each) } else { None };
+            let progress: Progress<'_> = &mut |_, done, all| watch.note(done, all);
+            let decided = engine.run(linkage, folder.path(), each, progress)?;
+            listed.sort_unstable_by_key(|pair| (pair.a, pair.b));
+            Ok((decided.decisions, listed))
         })?;
-        done.or_raise()
+        let (decisions, listed) = done.or_raise()?;
+        Ok((decided(py, &decisions), pairs.then(|| list_of(py, &listed))))
     }
+}
+
+impl Sketches {
+    /// What follows from a similarity, a radius and a check. With a radius alone, signatures decide.
+    fn settings(
+        &self,
+        similarity: Option<f64>,
+        radius: Option<u32>,
+        verify: Option<&str>,
+    ) -> PyResult<Dial> {
+        let bits = self.file.bits();
+        let settings = match (similarity, radius) {
+            (Some(similarity), _) => dial(similarity, verify, bits)?,
+            (None, radius) => {
+                let similarity = jaccard_of_distance(radius.unwrap_or(bits), bits).max(LEAST);
+                dial(similarity, Some("none"), bits)?
+            }
+        };
+        Ok(Dial { radius: radius.unwrap_or(settings.radius), ..settings })
+    }
+}
+
+fn decided<'py>(py: Python<'py>, decisions: &[Decision]) -> Decided<'py> {
+    let keepers = decisions.iter().map(|of| i64::from(of.keeper));
+    let distances = decisions.iter().map(|of| of.distance as i32);
+    let similarities = decisions.iter().map(|of| of.similarity);
+    (
+        PyArray1::from_vec(py, keepers.collect()),
+        PyArray1::from_vec(py, distances.collect()),
+        PyArray1::from_vec(py, similarities.collect()),
+    )
+}
+
+fn list_of<'py>(py: Python<'py>, pairs: &[AlikePair]) -> Listed<'py> {
+    (
+        PyArray1::from_vec(py, pairs.iter().map(|pair| i64::from(pair.a)).collect()),
+        PyArray1::from_vec(py, pairs.iter().map(|pair| i64::from(pair.b)).collect()),
+        PyArray1::from_vec(py, pairs.iter().map(|pair| pair.distance as i32).collect()),
+        PyArray1::from_vec(py, pairs.iter().map(|pair| pair.similarity as f32).collect()),
+    )
 }
 
 /// What deduplication signs with.
@@ -268,11 +249,6 @@ impl Stage {
         (self.signer.recipe().signature.bits, self.settings.bands.map_or(0, |bands| bands.count))
     }
 
-    fn writer(&self, path: &Path) -> lookalike::Result<SketchWriter> {
-        let (bits, keys) = self.shape();
-        SketchWriter::create(path, bits, keys, self.settings.weights)
-    }
-
     /// What the rule for keepers looks at, of some documents.
     pub(crate) fn values(
         &self,
@@ -306,6 +282,52 @@ impl Stage {
         });
         let (made, applies): (Vec<Made>, Vec<bool>) = made.unzip();
         (made, applies.contains(&true))
+    }
+}
+
+/// Sketches of so many bytes stay in memory; more go into a file.
+const IN_MEMORY: usize = 64 << 20;
+
+/// Where sketches go.
+struct Store<'a> {
+    stage: &'a Stage,
+    path: PathBuf,
+    few: Vec<Made>,
+    bytes: usize,
+    many: Option<SketchWriter>,
+}
+
+impl<'a> Store<'a> {
+    fn new(stage: &'a Stage, folder: &Path) -> Self {
+        Store { stage, path: folder.join("sketches"), few: Vec::new(), bytes: 0, many: None }
+    }
+
+    fn add(&mut self, made: Vec<Made>) -> lookalike::Result<()> {
+        self.bytes += made.iter().map(Made::bytes).sum::<usize>();
+        self.few.extend(made);
+        if self.bytes <= IN_MEMORY {
+            return Ok(());
+        }
+        let (bits, keys) = self.stage.shape();
+        let writer = match &mut self.many {
+            Some(writer) => writer,
+            none => {
+                let weights = self.stage.settings.weights;
+                none.insert(SketchWriter::create(&self.path, bits, keys, weights)?)
+            }
+        };
+        self.few.drain(..).try_for_each(|some| writer.append(&some))
+    }
+
+    fn finish(self) -> lookalike::Result<SketchFile> {
+        let (bits, keys) = self.stage.shape();
+        match self.many {
+            None => SketchFile::of(&self.few, bits, keys),
+            Some(writer) => {
+                writer.finish(Value::Null)?;
+                SketchFile::open(&self.path)
+            }
+        }
     }
 }
 

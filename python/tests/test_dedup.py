@@ -183,3 +183,20 @@ def test_pairs_follow_the_threshold():
     assert [tuple(pair) for pair in zip(*(of.tolist() for of in result.pairs()[:2]))] == [(0, 1), (0, 2), (1, 2)]
     assert result.rethreshold(0.95).pairs().rows_b.tolist() == [1]
     assert len(dedup([]).pairs().rows_a) == 0
+
+
+def test_pairs_may_be_listed_at_once(docs):
+    at_once, later = dedup(docs, 0.5, pairs=True), dedup(docs, 0.5)
+    assert at_once.keepers.tolist() == later.keepers.tolist()
+    assert [of.tolist() for of in at_once.pairs()] == [of.tolist() for of in later.pairs()]
+    assert at_once.rethreshold(0.9).pairs().rows_a.tolist() == dedup(docs, 0.9).pairs().rows_a.tolist()
+
+
+def test_sketches_that_are_too_many_for_memory_go_into_a_file():
+    words = [f"w{i}" for i in range(2000)]
+    texts = [" ".join(words[i % 7 :] + [str(i // 2)]) for i in range(20)] * 100
+    texts += [" ".join(f"{i} {word}" for word in words) for i in range(6000)]
+    result = dedup(texts, 0.9)
+    few = dedup(texts[:2000], 0.9)
+    assert result.keepers[:2000].tolist() == few.keepers.tolist()
+    assert result.kept.tolist() == few.kept.tolist() + list(range(2000, 8000))

@@ -10,10 +10,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::{
     Result,
     container::{Container, ContainerWriter},
-    mapped::Cells,
+    mapped::{Cells, CellsMut},
     recipe::Sketch,
     sigfile::Strings,
     signature::words_for,
+    table::no_memory,
     verify::FeatureSet,
 };
 
@@ -221,6 +222,13 @@ impl Sketches {
         FeatureSet { elements: &self.elements[range], weights }
     }
 
+    /// How much memory they take.
+    pub fn bytes(&self) -> usize {
+        let numbers = size_of_val(&self.elements[..]) + size_of_val(&self.weights[..]);
+        let rows = size_of_val(&self.words[..]) + size_of_val(&self.keys[..]);
+        numbers + rows + size_of_val(&self.facts[..]) + self.ids.len() + 16 * self.len()
+    }
+
     /// How many of them have features to compare.
     pub fn signed(&self) -> usize {
         self.facts.iter().filter(|facts| facts.signed == 1).count()
@@ -275,6 +283,51 @@ impl SketchFile {
             about: container.about.more,
         })
     }
+}
+
+/// Without a file.
+impl SketchFile {
+    /// Sketches of this shape that stay in memory.
+    pub fn of(parts: &[Sketches], bits: u32, keys: usize) -> Result<Self> {
+        let bytes = joined(parts, |some| some.ids.as_bytes())?;
+        let ids = Strings::Mapped { bytes, ends: ends(parts, |some| &some.id_ends)? };
+        Ok(SketchFile {
+            bits,
+            key_count: keys,
+            elements: joined(parts, |some| &some.elements)?,
+            ends: ends(parts, |some| &some.ends)?,
+            words: joined(parts, |some| &some.words)?,
+            keys: joined(parts, |some| &some.keys)?,
+            weights: joined(parts, |some| &some.weights)?,
+            facts: joined(parts, |some| &some.facts)?,
+            ids,
+            records: joined(&[], |_| &[])?,
+            about: Value::Null,
+        })
+    }
+}
+
+/// The same part of all sketches, one behind the other.
+fn joined<T: Pod>(parts: &[Sketches], part: impl Fn(&Sketches) -> &[T]) -> Result<Cells<T>> {
+    let len = parts.iter().map(|some| part(some).len()).sum();
+    let mut cells = CellsMut::zeroed(len).map_err(no_memory)?;
+    let mut left = cells.as_mut_slice();
+    for some in parts.iter().map(part) {
+        let (here, behind) = left.split_at_mut(some.len());
+        here.copy_from_slice(some);
+        left = behind;
+    }
+    cells.freeze().map_err(no_memory)
+}
+
+/// Where things end if they stand one behind the other.
+fn ends(parts: &[Sketches], part: impl Fn(&Sketches) -> &[u64]) -> Result<Cells<u64>> {
+    let (mut all, mut before) = (Vec::new(), 0);
+    for some in parts.iter().map(part) {
+        all.extend(some.iter().map(|end| before + end));
+        before = all.last().copied().unwrap_or(before);
+    }
+    Cells::copy_of(&all).map_err(no_memory)
 }
 
 impl SketchFile {
