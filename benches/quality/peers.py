@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,13 @@ except ImportError:
         raise
     in_own_environment()
 
+try:
+    import lookalike
+except ImportError:
+    lookalike = None
+
 PERMUTATIONS = 128
+ROUNDS = 5
 # Its index looks at more rows than a scan beyond this radius.
 MOST_BITS = 8
 THRESHOLDS = [t / 10 for t in range(2, 10)]
@@ -174,6 +181,10 @@ def read_pairs(path, ids, least_value):
 class Peer:
     timed = True
 
+    def at(self, setting, threshold):
+        """The same setting with another threshold, which is the last of it."""
+        return (*setting[:-1], threshold)
+
     def best(self, documents):
         """The setting with the best F1."""
         return max((documents.f1(self.find(documents, setting)), setting) for setting in self.settings)
@@ -203,6 +214,9 @@ class Datasketch(Checked):
 
     name, kind = "datasketch + check, one threshold", "datasketch"
     settings = [(t, t) for t in THRESHOLDS]
+
+    def at(self, setting, threshold):
+        return (threshold, threshold)
 
     def sign(self, sets):
         encoded = ([shingle.encode() for shingle in shingles] for shingles in sets)
@@ -247,6 +261,9 @@ class SimHash(Peer):
 
     name = "simhash, k = 3"
     settings = [(3,)]
+
+    def at(self, setting, threshold):
+        return setting
 
     def prepare(self, documents):
         sign = lambda: [simhash.Simhash(list(shingles) or [""]) for shingles in documents.sets]
@@ -342,6 +359,17 @@ class Ours(Peer):
         return {(min(pair), max(pair)) for pair in rows}
 
 
+class OursInPython(Peer):
+    """The same from Python: texts that are in memory, as all others have them."""
+
+    name = "lookalike.dedup in Python"
+    settings = Ours.settings
+
+    def find(self, documents, setting):
+        pairs = lookalike.dedup(documents.texts, setting[0], pairs=True).pairs()
+        return set(zip(pairs.rows_a.tolist(), pairs.rows_b.tolist()))
+
+
 def cpu():
     """CPU seconds of this process and of those that it ran."""
     times = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -349,10 +377,16 @@ def cpu():
 
 
 def seconds(peer, documents, setting):
-    """CPU seconds from texts to checked pairs; our program reads a file, too, and has no shingles made for it."""
+    """CPU seconds from texts to checked pairs, the median of a few rounds; our program reads a file, too, and has no shingles
+    made for it."""
+    rounds = [once(peer, documents, setting) for _ in range(ROUNDS)]
+    return statistics.median(took for took, _ in rounds), rounds[0][1]
+
+
+def once(peer, documents, setting):
     documents.forget()
-    ours = isinstance(peer, Ours)
-    if ours:
+    ours = isinstance(peer, (Ours, OursInPython))
+    if isinstance(peer, Ours):
         peer.prepare(documents)
     started = cpu()
     found = peer.find_in_time(documents if ours else documents.with_sets(), setting)
@@ -374,9 +408,11 @@ def main():
     parser.add_argument("--lookalike", type=pathlib.Path, help="our program, for a row of its own")
     parser.add_argument("--sets", help="only sets whose names have this in them")
     parser.add_argument("--peers", help="only peers whose names have this in them")
+    parser.add_argument("--at", type=float, help="time all with this threshold, not with the best of each")
     arguments = parser.parse_args()
     peers = [Datasketch(), DatasketchWide(), Rensa(), RensaWide(), SimHash(), SimHashAny(), Exact()]
     peers += [Ours(arguments.lookalike.resolve())] if arguments.lookalike else []
+    peers += [OursInPython()] if lookalike else []
     peers = [peer for peer in peers if (arguments.peers or "") in peer.name]
     scores = {peer.name: {} for peer in peers}
     speeds = {peer.name: {} for peer in peers}
@@ -399,9 +435,10 @@ def main():
             scores[peer.name][name] = f"{f1:.3f} ({', '.join(map(str, setting))})"
             text = f"  {peer.name}: {f1:.3f} with {setting}, {chosen:.3f} where it was chosen"
             if name in TIMED and peer.timed:
-                took, found = seconds(peer, whole, setting)
-                speeds[peer.name][name] = [f"{took:.1f}", f"{megabytes / took:.1f}", str(found)]
-                text += f"; {took:.1f} s, {megabytes / took:.1f} MB/s"
+                timed = peer.at(setting, arguments.at) if arguments.at else setting
+                took, found = seconds(peer, whole, timed)
+                speeds[peer.name][name] = [f"{took:.3f}", f"{megabytes / took:.1f}", str(found)]
+                text += f"; {took:.3f} s with {timed}, {megabytes / took:.1f} MB/s"
             say(f"{text} [{time.time() - started:.0f} s]")
     if not names:
         sys.exit("there is no set to measure: say where they are with --data")
@@ -411,7 +448,7 @@ def main():
     header = ["", *(f"{name} {what}" for name in timed for what in ("CPU s", "MB/s", "pairs"))]
     lines = [[peer, *(cell for n in timed for cell in row[n])] for peer, row in speeds.items() if row]
     if lines:
-        print("From texts to checked pairs, the whole set with the same setting, one core:\n")
+        print("From texts to checked pairs, the whole set with that setting (or the threshold of --at), one core:\n")
         print(table(header, lines))
 
 
