@@ -4,10 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{
-    FEW, Graph,
-    walk::{Met, Walk},
-};
+use super::{FEW, Graph, pool::Met, walk::Walk};
 use crate::{
     Error, Result,
     index::{Answers, Effort, Index, Neighbor, Promise, Queries},
@@ -41,19 +38,19 @@ impl Graph {
     fn answer(
         &self,
         queries: Queries<'_>,
-        width: usize,
+        reach: Reach,
         found: &mut Answers,
         take: impl Fn(&[Met], &mut Vec<Neighbor>) + Sync,
     ) {
         found.clear();
         if queries.len() <= TASK {
-            return self.answer_some(queries, 0..queries.len(), width, found, take);
+            return self.answer_some(queries, 0..queries.len(), reach, found, take);
         }
         let starts: Vec<usize> = (0..queries.len()).step_by(TASK).collect();
         let parts = starts.into_par_iter().map(|start| {
             let mut found = Answers::new();
             let part = start..(start + TASK).min(queries.len());
-            self.answer_some(queries, part, width, &mut found, &take);
+            self.answer_some(queries, part, reach, &mut found, &take);
             found
         });
         parts.collect::<Vec<_>>().iter().for_each(|part| found.append(part));
@@ -64,7 +61,7 @@ impl Graph {
         &self,
         queries: Queries<'_>,
         part: Range<usize>,
-        width: usize,
+        reach: Reach,
         found: &mut Answers,
         take: impl Fn(&[Met], &mut Vec<Neighbor>),
     ) {
@@ -79,10 +76,11 @@ impl Graph {
             for lane in &mut lanes {
                 while !lane.query.is_some_and(|_| lane.walk.ask(view)) {
                     if let Some(query) = lane.query.take() {
-                        take(lane.walk.nearest(), &mut neighbors[query - part.start]);
+                        lane.walk.nearest(reach.enough, &mut lane.met);
+                        take(&lane.met, &mut neighbors[query - part.start]);
                     }
                     let Some(query) = left.next() else { break };
-                    self.begin(lane, rows.row(query), width);
+                    self.begin(lane, rows.row(query), reach.width);
                     lane.query = Some(query);
                 }
                 busy |= lane.query.is_some();
@@ -177,6 +175,16 @@ struct Lane {
     walk: Walk,
     distances: Vec<u32>,
     seeds: Vec<Met>,
+    met: Vec<Met>,
+}
+
+/// How far walks go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach {
+    /// How many nodes a walk keeps.
+    pub(super) width: usize,
+    /// How many of them are of interest.
+    pub(super) enough: usize,
 }
 
 /// A graph and how hard it looks.
@@ -216,7 +224,7 @@ impl GraphSearch<'_> {
         let mut width = WITHIN_WIDTH;
         loop {
             let full = std::sync::atomic::AtomicBool::new(false);
-            graph.answer(queries, width, found, |met, found| {
+            graph.answer(queries, Reach { width, enough: usize::MAX }, found, |met, found| {
                 let near = met.partition_point(|met| met.distance() <= radius);
                 if near == met.len() && near >= width {
                     full.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -251,8 +259,8 @@ impl Index for GraphSearch<'_> {
         graph.check(queries)?;
         match self.reach(k) {
             Some((level, recall)) if !graph.is_small(level.max(k as u32)) => {
-                let width = graph.width(k, level);
-                graph.answer(queries, width, found, |met, found| graph.rows_of(met, k, found));
+                let reach = graph.reach(k, level);
+                graph.answer(queries, reach, found, |met, found| graph.rows_of(met, k, found));
                 Ok(Promise::Expected { recall: recall as f32 })
             }
             _ => Ok(graph.scan(queries, found, (k, graph.bits))),

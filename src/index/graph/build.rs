@@ -8,8 +8,9 @@ use rayon::prelude::*;
 use super::{
     entries::Entries,
     nodes::{NONE, Nodes, View},
+    pool::Met,
     prune::{Pruner, kept},
-    walk::{Met, Walk},
+    walk::Walk,
 };
 use crate::{Result, hamming::Kernel};
 
@@ -192,7 +193,7 @@ impl<'a> Chooser<'a> {
         let (view, kernel) = (self.view, self.growth.kernel);
         self.near.clear();
         if self.batch.entries.is_some() {
-            self.near.extend(self.walks[walk].nearest().iter().map(|met| met.fresh()));
+            self.walks[walk].nearest(self.growth.beam, &mut self.near);
         }
         if self.batch.are_new {
             self.add_members(view.signature(node));

@@ -1,6 +1,6 @@
 //! Where walks begin: a sample of the nodes, whose signatures lie side by side.
 
-use super::{nodes::View, walk::Met};
+use super::{nodes::View, pool::Met};
 use crate::{hamming::Kernel, index::sample::spread};
 
 /// A sample of the nodes.

@@ -11,6 +11,7 @@ mod lookup;
 mod nodes;
 mod order;
 mod owners;
+mod pool;
 mod prune;
 mod update;
 mod walk;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{answer::GraphSearch, file::GraphFile};
 use self::{
-    answer::WITHIN_WIDTH,
+    answer::{Reach, WITHIN_WIDTH},
     build::Growth,
     entries::Entries,
     lookup::Lookup,
@@ -211,16 +212,18 @@ impl Graph {
     /// Answers the first queries of a sample on one thread, so that the time is that of one.
     fn walk_for(&self, sample: &Signatures, asked: usize, width: usize, found: &mut Answers) {
         found.clear();
-        self.answer_some(sample.into(), 0..asked, width, found, |met, found| {
+        let reach = Reach { width, enough: SAMPLE_NEIGHBORS };
+        self.answer_some(sample.into(), 0..asked, reach, found, |met, found| {
             self.rows_of(met, SAMPLE_NEIGHBORS, found);
         });
     }
 
-    /// How wide a walk for the `k` nearest is, with such an effort.
-    fn width(&self, k: usize, level: u32) -> usize {
+    /// How far a walk for the `k` nearest goes, with such an effort.
+    fn reach(&self, k: usize, level: u32) -> Reach {
         // What was removed takes places.
         let live = (self.nodes.len - self.removed).max(1);
-        (level as usize).max(k) * self.nodes.len / live
+        let width = (level as usize).max(k) * self.nodes.len / live;
+        Reach { width, enough: if self.removed == 0 { k } else { usize::MAX } }
     }
 
     /// The nearest rows of the sample, without the sample itself.

@@ -1,6 +1,6 @@
 //! Which of the near nodes become neighbors: those that no nearer neighbor leads to.
 
-use super::{nodes::View, walk::Met};
+use super::{nodes::View, pool::Met};
 use crate::hamming::Kernel;
 
 /// How many neighbors a list is cut to: with some room left, it is not cut again at each new one.
