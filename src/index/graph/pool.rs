@@ -164,7 +164,7 @@ impl Added {
         let slots = &mut self.slots[..];
         // The upper bits of the product, times the slots.
         let hash = u64::from(node.wrapping_mul(0x9e37_79b1));
-        let mut at = (hash * slots.len() as u64 >> 32) as usize;
+        let mut at = ((hash * slots.len() as u64) >> 32) as usize;
         while slots[at] != NONE {
             if slots[at] == node {
                 return false;
