@@ -21,10 +21,9 @@ pub enum Effort {
 const COUNTS: [usize; 3] = [1, 10, 100];
 /// The most neighbors of a query of the sample.
 pub(crate) const SAMPLE_NEIGHBORS: usize = COUNTS[2];
-/// What is promised is less than what was measured by this: the sample is small.
-const CAUTION: f64 = 0.004;
-/// From this recall on a part of the sample is enough; beyond that one there is nothing to gain.
+/// From this recall on one of so many of the sample are enough; beyond that one there is nothing to gain.
 const SURE: f64 = 0.96;
+const PART: u32 = 4;
 const ENOUGH: f64 = 0.996;
 /// Where nothing was found, something might be.
 const LEAST_SHARE: f64 = 0.01;
@@ -68,7 +67,7 @@ impl Curve {
         for level in levels {
             // What is nearly sure takes few to be measured, and long.
             let sure = curve.points.last().is_some_and(|point: &Point| point.recalls[1] > SURE);
-            let asked = if sure { truth.len().div_ceil(4) } else { truth.len() };
+            let asked = if sure { truth.len().div_ceil(PART as usize) } else { truth.len() };
             let started = Instant::now();
             ask(level, asked, &mut found)?;
             let seconds = started.elapsed().as_secs_f64() / asked.max(1) as f64;
@@ -100,7 +99,7 @@ impl Curve {
     /// was measured to.
     pub fn reach(&self, recall: f64, k: usize) -> Option<Reached> {
         let column = column(k);
-        let enough = |point: &&Point| point.recalls[column] - CAUTION >= recall;
+        let enough = |point: &&Point| self.promised(point.recalls[column]) >= recall;
         let point = self.points.iter().find(enough)?;
         Some(self.reached(point, k))
     }
@@ -115,8 +114,16 @@ impl Curve {
         // More than were measured are found with as much more effort.
         let more = (k.max(SAMPLE_NEIGHBORS) / SAMPLE_NEIGHBORS) as u32;
         let level = point.level.saturating_mul(more);
-        let recall = (point.recalls[column(k)] - CAUTION).max(0.0);
+        let recall = self.promised(point.recalls[column(k)]);
         Reached { level, recall, seconds: point.seconds * f64::from(more) }
+    }
+
+    /// What is promised where so much was found of a sample: less by a standard error, as if queries found all or nothing, and
+    /// by one query, so that all is never promised.
+    fn promised(&self, recall: f64) -> f64 {
+        let asked = if recall > SURE { self.queries.div_ceil(PART) } else { self.queries };
+        let asked = f64::from(asked.max(1));
+        (recall - (recall * (1.0 - recall) / asked).sqrt() - 1.0 / asked).max(0.0)
     }
 
     /// What is expected of the rows that were found within a radius.
@@ -224,7 +231,7 @@ mod tests {
             seconds: 1e-6 * f64::from(level),
         };
         let points = vec![point(16, 0.8), point(32, 0.9), point(64, 0.99)];
-        let curve = Curve { queries: 100, points, shares: Vec::new() };
+        let curve = Curve { queries: 10_000, points, shares: Vec::new() };
         let level = |recall, k| curve.reach(recall, k).map(|reached| reached.level);
         assert_eq!([level(0.7, 1), level(0.8, 1), level(0.9, 1)], [Some(16), Some(32), Some(64)]);
         assert_eq!([level(0.8, 10), level(0.8, 2), level(0.95, 10)], [Some(64), Some(64), None]);
