@@ -74,7 +74,7 @@ impl FromStr for Wanted {
             return text.parse().map(Wanted::Permuted).map_err(|_| how.to_owned());
         }
         if name == GRAPH {
-            return text.parse().map(|shape| Wanted::Graph((text != GRAPH).then_some(shape)));
+            return Shape::named(text).map(Wanted::Graph);
         }
         if name == ISSL {
             return parse_issl(text).map(Wanted::Issl);
@@ -235,7 +235,7 @@ pub(crate) fn choose(
             task.if_it_fits(Choice::Permuted(method), bytes, || method.to_string())
         }
         Wanted::Graph(shape) => {
-            let shape = shape.unwrap_or_default();
+            let shape = shape.unwrap_or(Shape::usual(task.bits));
             let bytes = shape.bytes(task.rows, task.bits);
             task.if_it_fits(Choice::Graph(shape), bytes, || shape.to_string())
         }
@@ -445,7 +445,7 @@ mod tests {
         Plan {
             index: match text {
                 "scan" => plan::Choice::Scan,
-                "graph" => plan::Choice::Graph(Shape::default()),
+                "graph" => plan::Choice::Graph(Shape::usual(1024)),
                 method => plan::Choice::Tables(method.parse().unwrap(), build),
             },
             exact: !text.starts_with("psm"),
@@ -498,7 +498,7 @@ mod tests {
         let many = Task { radius: None, nearest: Some(10), queries: Some(1 << 20), ..TASK };
         let share = Task { recall: 0.9, bits: 1024, ..many };
         for (task, expected) in [
-            (share, "graph-62-128"),
+            (share, "graph-62-96"),
             (Task { queries: Some(9), ..share }, "scan"),
             (Task { rows: 9999, ..share }, "scan"),
             (Task { recall: 1.0, ..share }, "scan"),
@@ -593,7 +593,7 @@ mod tests {
         );
         assert!(problem("multi-2y4").contains("multi-3 or multi-2x4"));
         assert!(problem("psm-1").contains("psm-1-23"));
-        assert!(problem("graph-62-x").contains("graph-62-128"));
+        assert!(problem("graph-62-x").contains("graph-62-96"));
         assert!(problem("issl-40").contains("8 to 28 bits"));
         assert!(problem("permuted-0").contains("permuted-16 or permuted-16x512"));
     }

@@ -205,7 +205,8 @@ fn graph(setup: &NearestSetup<'_>, tell: Tell<'_>) -> anyhow::Result<(Graph, Opt
         };
     }
     let clock = Clock::start(setup.threads);
-    let graph = Graph::build(setup.rows, setup.shape.unwrap_or_default(), SEED)?;
+    let graph =
+        Graph::build(setup.rows, setup.shape.unwrap_or(Shape::usual(setup.rows.bits())), SEED)?;
     let seconds = clock.seconds();
     tell(format!("{} rows: built in {seconds:.1} s", setup.rows.len()));
     if let Some(path) = setup.index {

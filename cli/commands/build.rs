@@ -43,7 +43,7 @@ pub(crate) struct Build {
 
     /// The method: pieces, blocks, multi or psm, or with its numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23. For most
     /// of the nearest of long signatures: graph, or with the neighbors of a node and those they are chosen from,
-    /// graph-62-128; issl, or with the width of its slices, issl-16. Not said, the fastest tables for the radius, as
+    /// graph-62-96; issl, or with the width of its slices, issl-16. Not said, the fastest tables for the radius, as
     /// `lookalike plan` tells
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true)]
     index: Wanted,

@@ -207,7 +207,7 @@ fn nearest_says_what_is_wrong() {
     let line = "bench nearest rows.hex --queries rows.hex --asked 5 --repeats 1";
     place.expect(0, &format!("{line} --index rows.graph"));
     for (further, words) in [
-        ("--index rows.graph --shape graph-16-32", "is a graph-62-128"),
+        ("--index rows.graph --shape graph-16-32", "is a graph-94-192"),
         ("--index rows.graph --lines --setting graph-65", "`all`, or one of `graph-8`"),
         (
             "--index rows.graph --tune rows.hex --peers python3 --cache peers",

@@ -148,7 +148,7 @@ fn the_nearest_have_a_plan() {
     assert!(text.contains("scan: ") && text.contains("for the 10 nearest"), "{text}");
     let plans = json_lines(&plan("--recall 0.9 --format json"));
     assert_eq!(plans.len(), 2);
-    let graph = plans.iter().find(|plan| plan["index"] == "graph-62-128").unwrap();
+    let graph = plans.iter().find(|plan| plan["index"] == "graph-94-192").unwrap();
     assert_eq!((&graph["exact"], &graph["expected_recall"]), (&false.into(), &0.9.into()));
     assert!(graph["bytes"].as_u64() > Some(12_000 * 250));
     assert_eq!(json_lines(&plan("--recall 0.9 --memory 1M --format json")).len(), 1);
@@ -159,12 +159,12 @@ fn the_nearest_have_a_plan() {
 fn mistakes_are_told_with_the_way_out() {
     let place = codes();
     for (line, problem) in [
-        ("search codes.hex --id 7 -k 3 --index graph", "graph-62-128 may miss hits"),
+        ("search codes.hex --id 7 -k 3 --index graph", "graph-94-192 may miss hits"),
         ("search codes.hex --id 7 -k 3 --index issl", "may miss some of the nearest"),
-        ("build codes.hex -o x.idx --index graph-62-x", "graph, graph-62 or graph-62-128"),
+        ("build codes.hex -o x.idx --index graph-62-x", "graph, graph-62 or graph-62-96"),
         ("build codes.hex -o x.idx --index graph-3", "needs 4 to 256 neighbors"),
         ("build codes.hex -o x.idx --index issl-40", "8 to 28 bits"),
-        ("build codes.hex -o x.idx --index graph --memory 9K", "graph-62-128 takes "),
+        ("build codes.hex -o x.idx --index graph --memory 9K", "graph-94-192 takes "),
         ("build codes.hex -o x.idx --index issl --key-bits 9", "are of tables"),
     ] {
         let said = place.expect(2, line);

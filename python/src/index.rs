@@ -384,8 +384,8 @@ fn wanted(
             if recall >= 1.0 {
                 return Err(wrong("a graph finds a share of the rows: say which, as recall=0.95"));
             }
-            let shape: Shape = kind.parse().map_err(wrong)?;
-            Ok(Some(Choice::Graph(shape)))
+            let shape = Shape::named(kind).map_err(wrong)?;
+            Ok(Some(Choice::Graph(shape.unwrap_or(Shape::usual(bits)))))
         }
         _ => match kind.parse() {
             Ok(method) => tables(method),
@@ -403,7 +403,7 @@ fn choose(rows: &Rows, radius: Option<u32>, recall: f64) -> lookalike::Result<Ch
     }
     let Some(radius) = radius else {
         return Ok(match recall < 1.0 {
-            true => Choice::Graph(Shape::default()),
+            true => Choice::Graph(Shape::usual(rows.bits())),
             false => Choice::Tables(Method::usual(rows.bits(), rows.len()), Build::default()),
         });
     };

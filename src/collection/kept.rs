@@ -19,8 +19,8 @@ pub enum Kept {
     Scan,
     /// Tables of a method.
     Tables(Method),
-    /// A graph of neighbors, for most of the nearest of long signatures.
-    Graph(Shape),
+    /// A graph of neighbors, for most of the nearest of long signatures: of this shape, or the usual one.
+    Graph(Option<Shape>),
 }
 
 /// The index of one part of a collection.
@@ -51,7 +51,9 @@ impl Kept {
             }
             Kept::Auto if bits <= WIDEST_TABLES => Wanted::Tables(Method::usual(bits, rows)),
             Kept::Tables(method) => Wanted::Tables(method),
-            Kept::Graph(shape) if rows >= GRAPH_FROM => Wanted::Graph(shape),
+            Kept::Graph(shape) if rows >= GRAPH_FROM => {
+                Wanted::Graph(shape.unwrap_or(Shape::usual(bits)))
+            }
             Kept::Auto | Kept::Scan | Kept::Graph(_) => Wanted::Scan,
         }
     }
@@ -71,7 +73,8 @@ impl fmt::Display for Kept {
             Kept::Auto => f.write_str("auto"),
             Kept::Scan => f.write_str("scan"),
             Kept::Tables(method) => method.fmt(f),
-            Kept::Graph(shape) => shape.fmt(f),
+            Kept::Graph(Some(shape)) => shape.fmt(f),
+            Kept::Graph(None) => f.write_str("graph"),
         }
     }
 }
@@ -83,7 +86,7 @@ impl FromStr for Kept {
         Ok(match text {
             "auto" => Kept::Auto,
             "scan" => Kept::Scan,
-            _ if text.starts_with("graph") => Kept::Graph(text.parse()?),
+            _ if text.starts_with("graph") => Kept::Graph(Shape::named(text)?),
             _ => Kept::Tables(text.parse().map_err(|_| {
                 "a collection keeps auto, scan, graph, or tables as multi-2x4, pieces-4 or blocks-5-2".to_owned()
             })?),
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_survives_text() {
-        for text in ["auto", "scan", "multi-2x4", "pieces-4", "graph-62-128"] {
+        for text in ["auto", "scan", "multi-2x4", "pieces-4", "graph", "graph-62-128"] {
             let kept: Kept = text.parse().unwrap();
             assert_eq!(kept.to_string(), text);
             let json = serde_json::to_string(&kept).unwrap();

@@ -15,10 +15,9 @@ const SLICES: u32 = 4;
 
 /// So few rows a graph compares with each query.
 const FEW_ROWS: usize = 10_000;
-/// A row's share in the building of a graph, in nanoseconds on one core: whatever the width, and for each word. Together 150
-/// microseconds at 1024 bits, measured over a million rows; how much of it is the words' is an estimate.
-const BUILD_ROW: f64 = 60_000.0;
-const BUILD_WORD: f64 = 5_600.0;
+/// A row's share in the building of a graph, in nanoseconds on one core, for each neighbor and each place of the beam: 10 to 14
+/// over a million rows of 256 and 1024 bits.
+const BUILD_EDGE: f64 = 12.0;
 /// How many nodes a walk keeps to find a share of the ten nearest: measured over a million texts of 1024 bits. What it really
 /// takes is measured when a graph is built; more than the last is not promised before.
 const LEVELS: [(f64, f64); 7] = [
@@ -53,8 +52,8 @@ pub(super) fn plans(costs: &Costs, sample: &Sample, task: &Task, k: usize) -> Ve
 
 /// What a graph would cost, if less than all are enough and it fits.
 fn graph(costs: &Costs, sample: &Sample, task: &Task, k: usize) -> Option<Plan> {
-    let shape = Shape::default();
     let (bits, rows) = (sample.bits(), sample.total());
+    let shape = Shape::usual(bits);
     let bytes = shape.bytes(rows, bits);
     if rows < FEW_ROWS || task.memory.is_some_and(|memory| bytes > memory) {
         return None;
@@ -73,7 +72,7 @@ fn graph(costs: &Costs, sample: &Sample, task: &Task, k: usize) -> Option<Plan> 
         exact: false,
         expected_recall: task.recall,
         bytes,
-        build_seconds: rows as f64 * (BUILD_ROW + BUILD_WORD * words) / 1e9,
+        build_seconds: rows as f64 * degree * f64::from(shape.beam) * BUILD_EDGE / 1e9,
         query_seconds: (near + met * compare + lines * line) / 1e9,
         work: Work { probes: level, rows: met + ENTRIES, lines },
     })

@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct IndexArgs {
     /// How to search: `scan` compares with every row; pieces, blocks, multi and psm look up parts of signatures in
     /// tables, and may have numbers: pieces-4, blocks-5-2, multi-2x4, psm-1-23; permuted walks through sorted orders, as
-    /// permuted-16; graph walks from neighbor to neighbor, issl scores rows in lists of slices: graph-62-128, issl-16.
+    /// permuted-16; graph walks from neighbor to neighbor, issl scores rows in lists of slices: graph-62-96, issl-16.
     /// Collections keep the index that they were created with; `sql` asks their database alone.
     /// Not said, it is the index file's way; without one, what is predicted to be the fastest, which is the
     /// scan unless there are many rows and queries

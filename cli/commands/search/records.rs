@@ -5,7 +5,7 @@ use std::{borrow::Cow, path::Path, sync::Arc, time::Instant};
 use lookalike::{
     Error, Recipe, SignatureFile, Signer,
     collection::{Ask, Asking, By, Collection, Hits, Kept, Snapshot, guarantee},
-    index::Promise,
+    index::{Promise, Shape},
     search::Question,
 };
 
@@ -153,10 +153,12 @@ impl<'a> Records<'a> {
 
 /// What finds records, as `--index` and `--recall` say.
 fn by(collection: &Collection, args: &IndexArgs) -> anyhow::Result<By> {
-    let kept = collection.about().index;
+    let (kept, bits) = (collection.about().index, collection.about().bits);
     let keeps = match kept {
         Kept::Tables(method) => args.index.admits_file(IndexKind::Tables(method)),
-        Kept::Graph(shape) => args.index.admits_file(IndexKind::Graph(shape)),
+        Kept::Graph(shape) => {
+            args.index.admits_file(IndexKind::Graph(shape.unwrap_or(Shape::usual(bits))))
+        }
         Kept::Auto | Kept::Scan => args.index == Wanted::Auto,
     };
     match args.index {

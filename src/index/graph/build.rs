@@ -104,15 +104,12 @@ impl Growth {
     /// The neighbors of a node with new ones: if they are too many, the best. Nothing if there are no new ones.
     fn extended(&self, view: View<'_>, pruner: &mut Pruner, links: &[Link]) -> Option<Vec<u32>> {
         let node = links[0].from;
-        let mut list: Vec<u32> = view.neighbors(node).collect();
-        let there = list.len();
-        for link in links {
-            if !list[..there].contains(&link.to) {
-                list.push(link.to);
-            }
-        }
+        let there = view.neighbors(node);
+        let mut list = Vec::with_capacity(there.len() + links.len());
+        list.extend_from_slice(there);
+        list.extend(links.iter().map(|link| link.to).filter(|to| !there.contains(to)));
         match list.len() {
-            same if same == there => None,
+            same if same == there.len() => None,
             some if some <= view.degree => Some(list),
             _ => Some(pruner.best_of(view, self.kernel, node, &list)),
         }
@@ -202,8 +199,7 @@ impl<'a> Chooser<'a> {
         self.near.retain(|met| met.node() != node);
         self.near.truncate(self.growth.beam);
         // What it has already, if it has looked before: far ones, too, which lead elsewhere.
-        let there: Vec<u32> = view.neighbors(node).collect();
-        self.near.extend(self.pruner.measured(view, kernel, node, &there));
+        self.near.extend(self.pruner.measured(view, kernel, node, view.neighbors(node)));
         self.near.sort_unstable();
         self.near.dedup();
         self.pruner.prune(view, kernel, &self.near, kept(view.degree))

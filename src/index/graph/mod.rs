@@ -48,18 +48,29 @@ pub struct Shape {
     pub beam: u32,
 }
 
-impl Default for Shape {
-    /// 260 bytes a row.
-    fn default() -> Self {
-        Shape { degree: 62, beam: 128 }
-    }
-}
+/// Signatures shorter than this say less about where to go next, and want more neighbors.
+const SHORT: u32 = 512;
+/// The beam of a graph that is named by its neighbors alone.
+const BEAM: u32 = 128;
 
 /// Degrees and beams that make sense.
 const DEGREES: std::ops::RangeInclusive<u32> = 4..=256;
 const BEAMS: std::ops::RangeInclusive<u32> = 8..=1024;
 
 impl Shape {
+    /// The usual one for signatures of so many bits: 260 bytes a row, or 390 where they are short.
+    pub fn usual(bits: u32) -> Self {
+        match bits < SHORT {
+            true => Shape { degree: 94, beam: 192 },
+            false => Shape { degree: 62, beam: 96 },
+        }
+    }
+
+    /// The shape that a name tells: `graph-62-96`, or `graph-62`; nothing for `graph`, which is the usual one.
+    pub fn named(name: &str) -> Result<Option<Self>, String> {
+        if name == "graph" { Ok(None) } else { name.parse().map(Some) }
+    }
+
     fn check(self) -> Result<Self> {
         let method = || self.to_string();
         if !DEGREES.contains(&self.degree) {
@@ -89,21 +100,19 @@ impl fmt::Display for Shape {
 impl FromStr for Shape {
     type Err = String;
 
-    /// `graph`, `graph-62` or `graph-62-128`.
+    /// `graph-62` or `graph-62-96`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let usual = Shape::default();
         let numbers = text.strip_prefix("graph").map(|rest| rest.split('-').skip(1));
         let numbers = numbers.map(|numbers| numbers.map(str::parse).collect());
         let shape = match numbers {
             Some(Ok::<Vec<u32>, _>(numbers)) => match numbers[..] {
-                [] => Some(usual),
-                [degree] => Some(Shape { degree, ..usual }),
+                [degree] => Some(Shape { degree, beam: BEAM }),
                 [degree, beam] => Some(Shape { degree, beam }),
                 _ => None,
             },
             _ => None,
         };
-        let shape = shape.ok_or("a graph is written graph, graph-62 or graph-62-128")?;
+        let shape = shape.ok_or("a graph is written graph, graph-62 or graph-62-96")?;
         shape.check().map_err(|error| error.to_string())
     }
 }
@@ -128,7 +137,7 @@ pub struct Graph {
 /// Nodes that a query is compared with to find where to begin.
 const ENTRIES: usize = 1024;
 /// Signatures that are held back to measure what the graph finds: so many, or one of so many if there are few.
-const SAMPLE: usize = 1000;
+const SAMPLE: usize = 2000;
 const SAMPLED: usize = 20;
 /// So few signatures are all compared.
 const FEW: usize = 2000;

@@ -101,14 +101,9 @@ impl<'a> View<'a> {
 
     /// The neighbors of a node.
     #[inline(always)]
-    pub(super) fn neighbors(self, node: u32) -> impl Iterator<Item = u32> + use<'a> {
-        self.list(node).iter().copied().take_while(|&neighbor| neighbor != NONE)
-    }
-
-    /// The neighbors of a node, and [`NONE`] where there are fewer than can be.
-    #[inline(always)]
-    pub(super) fn list(self, node: u32) -> &'a [u32] {
-        &self.edges[node as usize * self.degree..][..self.degree]
+    pub(super) fn neighbors(self, node: u32) -> &'a [u32] {
+        let list = &self.edges[node as usize * self.degree..][..self.degree];
+        &list[..list.partition_point(|&neighbor| neighbor != NONE)]
     }
 
     #[inline(always)]

@@ -86,13 +86,14 @@ impl Graph {
         let is_gone = |&node: &u32| gone[node as usize];
         let lists = (0..view.len() as u32).into_par_iter().filter(|node| !is_gone(node));
         let lists = lists.map_init(Pruner::default, |pruner, node| {
-            if !view.neighbors(node).any(|neighbor| is_gone(&neighbor)) {
+            if !view.neighbors(node).iter().any(is_gone) {
                 return None;
             }
             let mut others: Vec<u32> = Vec::new();
-            for neighbor in view.neighbors(node) {
+            for &neighbor in view.neighbors(node) {
+                let next = view.neighbors(neighbor).iter();
                 match is_gone(&neighbor) {
-                    true => others.extend(view.neighbors(neighbor).filter(|next| !is_gone(next))),
+                    true => others.extend(next.filter(|next| !is_gone(next))),
                     false => others.push(neighbor),
                 }
             }

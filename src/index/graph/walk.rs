@@ -51,9 +51,9 @@ impl Seen {
 
     /// Notes nodes, and puts those that were not noted before into `new`, which has room for one more. How many are they?
     #[inline(always)]
-    fn take_new(&mut self, nodes: impl Iterator<Item = u32>, new: &mut [u32]) -> usize {
+    fn take_new(&mut self, nodes: &[u32], new: &mut [u32]) -> usize {
         let mut len = 0;
-        for node in nodes {
+        for &node in nodes {
             // Whether a node was met is hard to guess, so there is no branch for it.
             new[len] = node;
             len += usize::from(self.is_new(node));
