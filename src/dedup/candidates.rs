@@ -25,6 +25,8 @@ use crate::{Error, Result, features::hash::mix, table::Parts};
 
 /// Keys are turned from rows of a document into columns of a band in blocks of so many documents.
 const BLOCK: usize = 1 << 12;
+/// Keys in a line of the cache, which is filled at once: columns are as far apart as lines that take each other's place.
+const LINE: usize = 16;
 /// About how many entries a part of the key space has: what is sorted at once should stay in the first-level cache.
 const PART: usize = 1 << 12;
 /// Up to so many entries, a band is work for one thread. No bucket of theirs is too large to be compared.
@@ -107,6 +109,19 @@ fn shared<'a>(items: &'a mut [u64], seen: &mut Vec<u8>) -> &'a mut [u64] {
     &mut items[..len]
 }
 
+/// The keys of some bands, block after block, in each band after band.
+struct Columns {
+    cells: Vec<u32>,
+    width: usize,
+}
+
+impl Columns {
+    #[inline(always)]
+    fn key(&self, band: usize, entry: usize) -> u32 {
+        self.cells[entry / BLOCK * (BLOCK * self.width) + band * BLOCK + entry % BLOCK]
+    }
+}
+
 impl<'a> Finder<'a> {
     pub(crate) fn new(alike: Alike<'a>, lazy: bool) -> Self {
         Finder { alike, lazy, compared: AtomicU64::new(0), huge: HashSet::new() }
@@ -133,9 +148,7 @@ impl<'a> Finder<'a> {
             let width = at_once.min(bands - first);
             let columns = self.columns(first, width);
             for band in 0..width {
-                let column = |entry: usize| {
-                    columns[entry / BLOCK * (BLOCK * width) + band * BLOCK + entry % BLOCK]
-                };
+                let column = |entry: usize| columns.key(band, entry);
                 let aside = self.find_in_band(first + band, column, pairs)?;
                 found.dense.extend(aside.dense);
                 found.huge.extend(aside.huge.iter().map(|huge| huge.1));
@@ -163,20 +176,26 @@ impl<'a> Finder<'a> {
         Ok(Found { compared: self.compared.into_inner(), ..Found::default() })
     }
 
-    /// The keys of some bands, block after block, in each band after band.
-    fn columns(&self, first: usize, width: usize) -> Vec<u32> {
+    /// The keys of some bands.
+    fn columns(&self, first: usize, width: usize) -> Columns {
         let blocks = self.alike.entries.len().div_ceil(BLOCK);
-        let mut columns = vec![0; blocks * BLOCK * width];
-        columns
+        let mut cells = vec![0; blocks * BLOCK * width];
+        cells
             .par_chunks_mut(BLOCK * width)
             .zip(self.alike.entries.rows.par_chunks(BLOCK))
             .for_each(|(block, rows)| {
-                for (i, &row) in rows.iter().enumerate() {
-                    let keys = &self.alike.sketches.keys(row as usize)[first..first + width];
-                    keys.iter().enumerate().for_each(|(band, &key)| block[band * BLOCK + i] = key);
+                for (group, rows) in rows.chunks(LINE).enumerate() {
+                    let mut keys = [&[][..]; LINE];
+                    for (keys, &row) in keys.iter_mut().zip(rows) {
+                        *keys = &self.alike.sketches.keys(row as usize)[first..first + width];
+                    }
+                    for band in 0..width {
+                        let cells = &mut block[band * BLOCK + group * LINE..][..rows.len()];
+                        cells.iter_mut().zip(keys).for_each(|(cell, keys)| *cell = keys[band]);
+                    }
                 }
             });
-        columns
+        Columns { cells, width }
     }
 
     fn find_in_band(
@@ -227,13 +246,14 @@ impl<'a> Finder<'a> {
     /// Not so many entries are not worth parts: each thread takes a band.
     fn find_by_band(self, pairs: &Pairs) -> Result<Found> {
         let aside = Mutex::new(Aside::default());
-        let rows = &self.alike.entries.rows;
-        (0..self.alike.dial.bands.count).into_par_iter().try_for_each_init(
+        let (entries, bands) = (self.alike.entries.len(), self.alike.dial.bands.count);
+        let columns = self.columns(0, bands);
+        (0..bands).into_par_iter().try_for_each_init(
             || (Vec::new(), Scratch::default()),
             |(items, scratch), band| {
-                let key = |row: &u32| u64::from(self.alike.sketches.keys(*row as usize)[band]);
+                let key = |entry: usize| u64::from(columns.key(band, entry));
                 items.clear();
-                items.extend(rows.iter().zip(0..).map(|(row, entry)| key(row) << 32 | entry));
+                items.extend((0..entries).map(|entry| key(entry) << 32 | entry as u64));
                 self.find_in_part(band, items, scratch, pairs, &aside)
             },
         )?;
