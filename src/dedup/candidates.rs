@@ -21,7 +21,7 @@ use super::{
     rarest::Rarest,
     reduced::Reduced,
 };
-use crate::{Error, Result, features::hash::mix, table::Parts};
+use crate::{Error, Result, features::hash::mix, index::sample::spread, table::Parts};
 
 /// Keys are turned from rows of a document into columns of a band in blocks of so many documents.
 const BLOCK: usize = 1 << 12;
@@ -324,6 +324,7 @@ impl<'a> Finder<'a> {
             true => self.dense_lists(&rarest, &bucket),
             false => Default::default(),
         };
+        let met = self.acquainted(band, members);
         (0..members.len()).into_par_iter().step_by(ROWS).try_for_each_init(
             || vec![u32::MAX; members.len()],
             |seen, start| {
@@ -331,7 +332,8 @@ impl<'a> Finder<'a> {
                 for i in start..(start + ROWS).min(members.len()) {
                     near.clear();
                     let from = self.smallest(i, &bucket);
-                    rarest.add_smaller(i as u32, from as u32, &without, seen, &mut near);
+                    let leave_out = (&without[..], &met[..]);
+                    rarest.add_smaller(i as u32, from as u32, leave_out, seen, &mut near);
                     self.compare_listed(band, i, &bucket, &sets, &near, &mut found);
                 }
                 pairs.add(&mut found)
@@ -339,6 +341,28 @@ impl<'a> Finder<'a> {
         )?;
         locked(aside).dense.extend(groups);
         Ok(())
+    }
+
+    /// Of each member of a bucket, in which earlier bands it has the key that most of them have: a bit for each. Those who
+    /// have a footer in common are together in one band after the other, and two with the same bit met there.
+    fn acquainted(&self, band: usize, members: &[u32]) -> Vec<u64> {
+        let keys = |entry: u32| self.alike.sketches.keys(self.alike.entries.row(entry));
+        let some: Vec<u32> = spread(members.len(), LOOKS).iter().map(|&i| members[i]).collect();
+        let usual = |band: usize| {
+            let mut keys: Vec<u32> = some.iter().map(|&entry| keys(entry)[band]).collect();
+            keys.sort_unstable();
+            let most = keys.chunk_by(|a, b| a == b).max_by_key(|same| same.len())?;
+            // A bucket that was not compared does not count.
+            Some(most[0]).filter(|&key| !self.huge.contains(&(band, key)))
+        };
+        let usual: Vec<Option<u32>> = (0..band.min(64)).map(usual).collect();
+        let bits = |&entry: &u32| {
+            let bands = usual.iter().zip(keys(entry)).enumerate();
+            bands.fold(0, |bits, (band, (usual, key))| {
+                bits | u64::from(*usual == Some(*key)) << band
+            })
+        };
+        members.par_iter().map(bits).collect()
     }
 
     /// Which of the lists are long ones on which nearly all are alike, and the groups that all of these are in.

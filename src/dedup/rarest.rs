@@ -78,17 +78,19 @@ impl Rarest {
     }
 
     /// Adds the sets from `from` on that are smaller than one, or as large and before it, and can be alike it: each once. The
-    /// lists that `without` tells of are not looked at, and `seen` has a place for each set.
+    /// lists that `without` tells of are not looked at, nor are sets that met it before, which have one of its bits in `met`;
+    /// `seen` has a place for each set.
     pub(crate) fn add_smaller(
         &self,
         set: u32,
         from: u32,
-        without: &[bool],
+        (without, met): (&[bool], &[u64]),
         seen: &mut [u32],
         found: &mut Vec<u32>,
     ) {
         let start = if set == 0 { 0 } else { self.ends_of_sets[set as usize - 1] };
         let lists = &self.lists[start..self.ends_of_sets[set as usize]];
+        let own = met[set as usize];
         let is_left_out = |list: u32| without.get(list as usize).is_some_and(|&left_out| left_out);
         for &list in lists.iter().filter(|list| !is_left_out(**list)) {
             let listed = &self.listed[self.range(list as usize)];
@@ -96,7 +98,7 @@ impl Rarest {
             for &item in listed[first..].iter().take_while(|&&item| item >> 1 < set) {
                 let other = item >> 1;
                 let is_new = seen[other as usize] != set;
-                if is_new && item & 1 == 1 {
+                if is_new && item & 1 == 1 && met[other as usize] & own == 0 {
                     seen[other as usize] = set;
                     found.push(other);
                 }
@@ -187,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::verify::FeatureSet;
+    use crate::{features::hash::mix, verify::FeatureSet};
 
     /// Elements are hashes.
     fn hashed(set: impl Iterator<Item = u32>) -> Vec<u32> {
@@ -199,9 +201,10 @@ mod tests {
     /// All that are compared, and how often.
     fn compared(rarest: &Rarest, sets: usize) -> BTreeMap<(u32, u32), usize> {
         let (mut seen, mut compared) = (vec![u32::MAX; sets], BTreeMap::new());
+        let strangers = vec![0; sets];
         for set in 0..sets as u32 {
             let mut found = Vec::new();
-            rarest.add_smaller(set, 0, &[], &mut seen, &mut found);
+            rarest.add_smaller(set, 0, (&[], &strangers), &mut seen, &mut found);
             found.iter().for_each(|&other| *compared.entry((other, set)).or_default() += 1);
         }
         compared
@@ -231,14 +234,19 @@ mod tests {
             let mut without = vec![false; rarest.ends.len()];
             long.iter().for_each(|(list, _)| without[*list as usize] = true);
             let (mut seen, from) = (vec![u32::MAX; sets.len()], first.min(sets.len() as u32));
+            // Some met before.
+            let met: Vec<u64> = (0..sets.len() as u64).map(|set| mix(set) & mix(!set) & 7).collect();
             for set in 0..sets.len() as u32 {
                 let mut found = Vec::new();
-                rarest.add_smaller(set, from, &without, &mut seen, &mut found);
+                rarest.add_smaller(set, from, (&without, &met), &mut seen, &mut found);
                 prop_assert!(found.iter().all(|other| compared.contains_key(&(*other, set))));
                 prop_assert!(found.iter().all(|&other| other >= from));
                 for other in (from..set).filter(|&other| compared.contains_key(&(other, set))) {
                     let both = |list: &(u32, Vec<u32>)| [other, set].iter().all(|of| list.1.contains(of));
-                    prop_assert!(found.contains(&other) || long.iter().any(both));
+                    let met_before = met[other as usize] & met[set as usize] != 0;
+                    let left_out = met_before || long.iter().any(both);
+                    prop_assert!(found.contains(&other) || left_out);
+                    prop_assert!(!found.contains(&other) || !met_before);
                 }
             }
             for b in 0..sets.len() as u32 {
