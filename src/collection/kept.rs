@@ -58,6 +58,14 @@ impl Kept {
         }
     }
 
+    /// The same; a graph has the shape that is the usual one today, and keeps it.
+    pub(super) fn with_shape(self, bits: u32) -> Self {
+        match self {
+            Kept::Graph(None) => Kept::Graph(Some(Shape::usual(bits))),
+            kept => kept,
+        }
+    }
+
     /// Whether signatures of so many bits can have it.
     pub(super) fn check(self, bits: u32) -> Result<()> {
         match self {

@@ -120,7 +120,7 @@ impl Settings {
             let problem = "cuts documents, and a record of a collection has one signature".into();
             return Err(Error::Recipe { field: "passages", problem });
         }
-        let (keeps, index) = (self.keeps, self.index);
+        let (keeps, index) = (self.keeps, self.index.with_shape(self.bits));
         let recipe = self.recipe.clone();
         Ok(About { id: random_name(), bits: self.bits, recipe, keeps, index, created: now() })
     }

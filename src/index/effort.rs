@@ -21,9 +21,11 @@ pub enum Effort {
 const COUNTS: [usize; 3] = [1, 10, 100];
 /// The most neighbors of a query of the sample.
 pub(crate) const SAMPLE_NEIGHBORS: usize = COUNTS[2];
-/// From this recall on one of so many of the sample are enough; beyond that one there is nothing to gain.
+/// From this recall on one of so many of the sample are enough, if they are not too few; beyond that one there is nothing to
+/// gain.
 const SURE: f64 = 0.96;
-const PART: u32 = 4;
+const PART: usize = 4;
+const FEWEST_ASKED: usize = 500;
 const ENOUGH: f64 = 0.996;
 /// Where nothing was found, something might be.
 const LEAST_SHARE: f64 = 0.01;
@@ -49,6 +51,9 @@ pub struct Point {
     pub level: u32,
     /// The share of the nearest that is found: of the nearest one, of ten, of a hundred.
     pub recalls: [f64; 3],
+    /// How many queries of the sample were asked; 0 in files that do not tell, where it was all.
+    #[serde(default)]
+    asked: u32,
     /// Seconds for a query, on one thread. Files do not have it: it is that of a machine.
     #[serde(skip)]
     pub seconds: f64,
@@ -67,12 +72,13 @@ impl Curve {
         for level in levels {
             // What is nearly sure takes few to be measured, and long.
             let sure = curve.points.last().is_some_and(|point: &Point| point.recalls[1] > SURE);
-            let asked = if sure { truth.len().div_ceil(PART as usize) } else { truth.len() };
+            let enough = truth.len().div_ceil(PART).max(FEWEST_ASKED);
+            let asked = if sure { truth.len().min(enough) } else { truth.len() };
             let started = Instant::now();
             ask(level, asked, &mut found)?;
             let seconds = started.elapsed().as_secs_f64() / asked.max(1) as f64;
             let recalls = COUNTS.map(|k| recall_at(&found, truth, k));
-            curve.points.push(Point { level, recalls, seconds });
+            curve.points.push(Point { level, recalls, asked: asked as u32, seconds });
             if recalls[1] > ENOUGH && recalls[2] > SURE {
                 break;
             }
@@ -99,7 +105,7 @@ impl Curve {
     /// was measured to.
     pub fn reach(&self, recall: f64, k: usize) -> Option<Reached> {
         let column = column(k);
-        let enough = |point: &&Point| self.promised(point.recalls[column]) >= recall;
+        let enough = |point: &&Point| self.promised(point, column) >= recall;
         let point = self.points.iter().find(enough)?;
         Some(self.reached(point, k))
     }
@@ -114,14 +120,15 @@ impl Curve {
         // More than were measured are found with as much more effort.
         let more = (k.max(SAMPLE_NEIGHBORS) / SAMPLE_NEIGHBORS) as u32;
         let level = point.level.saturating_mul(more);
-        let recall = self.promised(point.recalls[column(k)]);
+        let recall = self.promised(point, column(k));
         Reached { level, recall, seconds: point.seconds * f64::from(more) }
     }
 
     /// What is promised where so much was found of a sample: less by a standard error, as if queries found all or nothing, and
     /// by one query, so that all is never promised.
-    fn promised(&self, recall: f64) -> f64 {
-        let asked = if recall > SURE { self.queries.div_ceil(PART) } else { self.queries };
+    fn promised(&self, point: &Point, column: usize) -> f64 {
+        let recall = point.recalls[column];
+        let asked = if point.asked == 0 { self.queries } else { point.asked };
         let asked = f64::from(asked.max(1));
         (recall - (recall * (1.0 - recall) / asked).sqrt() - 1.0 / asked).max(0.0)
     }
@@ -228,6 +235,7 @@ mod tests {
         let point = |level, recall: f64| Point {
             level,
             recalls: [recall, recall - 0.1, recall - 0.2],
+            asked: 0,
             seconds: 1e-6 * f64::from(level),
         };
         let points = vec![point(16, 0.8), point(32, 0.9), point(64, 0.99)];
@@ -240,6 +248,21 @@ mod tests {
         assert_eq!(curve.at(40, 1).unwrap().level, 32);
         assert_eq!(curve.at(8, 1).unwrap().level, 16);
         assert_eq!(Curve::default().reach(0.0, 1), None);
+    }
+
+    #[test]
+    fn a_promise_leaves_room_for_chance() {
+        let point =
+            |recall: f64, asked| Point { level: 8, recalls: [recall; 3], asked, seconds: 0.0 };
+        let promised = |recall, asked| {
+            let curve = Curve { queries: 2000, points: vec![point(recall, asked)], shares: vec![] };
+            curve.at(8, 10).unwrap().recall
+        };
+        assert!((promised(0.8, 0) - (0.8 - 0.00894 - 0.0005)).abs() < 1e-4);
+        assert!((promised(0.98, 500) - (0.98 - 0.00626 - 0.002)).abs() < 1e-4);
+        assert!(promised(1.0, 2000) < 1.0 && promised(0.0, 2000) == 0.0);
+        let rising: Vec<f64> = (0..=1000).map(|i| promised(f64::from(i) / 1000.0, 500)).collect();
+        assert!(rising.is_sorted());
     }
 
     /// Half of those at 10 bits are found, and all of the nearer ones: of one found at each there are three.

@@ -59,7 +59,8 @@ pub(super) struct NearestBench {
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     asked: u32,
 
-    /// The graph: neighbors of a node, and how many they are chosen from; graph-62-96 if not said
+    /// The graph: neighbors of a node, and how many they are chosen from, as graph-62-96; the usual ones for
+    /// the bits if not said
     #[arg(long, value_name = "SHAPE")]
     shape: Option<Shape>,
 

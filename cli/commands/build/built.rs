@@ -115,10 +115,11 @@ impl<'a> Built<'a> {
 
 /// How much a graph finds if it looks as hard as was measured.
 fn found_by(graph: &Graph) -> String {
-    match graph.curve().points().last() {
-        Some(point) => {
-            // Rounded down, as what a search says.
-            let most = (point.recalls[1] * 100.0).floor().min(99.0) / 100.0;
+    let hardest = graph.curve().points().last();
+    match hardest.and_then(|point| graph.curve().at(point.level, 10)) {
+        Some(reached) => {
+            // Rounded down: what is said here may be asked for.
+            let most = (reached.recall * 100.0).floor() / 100.0;
             format!("finds up to {most:.2} of the 10 nearest; `--recall` says how much is enough")
         }
         None => "all compared, as there are so few".to_owned(),

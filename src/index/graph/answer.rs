@@ -258,7 +258,9 @@ impl Index for GraphSearch<'_> {
         let graph = self.graph;
         graph.check(queries)?;
         match self.reach(k) {
-            Some((level, recall)) if !graph.is_small(level.max(k as u32)) => {
+            Some((level, recall))
+                if !graph.is_small(level.max(u32::try_from(k).unwrap_or(u32::MAX))) =>
+            {
                 let reach = graph.reach(k, level);
                 graph.answer(queries, reach, found, |met, found| graph.rows_of(met, k, found));
                 Ok(Promise::Expected { recall: recall as f32 })

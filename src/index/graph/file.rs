@@ -176,8 +176,13 @@ impl GraphFile {
         let len = about.nodes as usize;
         let words = self.container.cells("words", len * stride)?;
         let edges = self.container.cells::<u32>("edges", len * degree)?;
-        let leads = |&node: &u32| node == NONE || (node as usize) < len;
-        self.check(edges.as_slice().par_iter().all(leads), "edges", "leads to nodes that are not")?;
+        let leads = |list: &[u32]| {
+            let end = list.iter().position(|&node| node == NONE).unwrap_or(degree);
+            let (there, rest) = list.split_at(end);
+            there.iter().all(|&node| (node as usize) < len) && rest.iter().all(|&node| node == NONE)
+        };
+        let right = edges.as_slice().par_chunks(degree.max(1)).all(leads);
+        self.check(right, "edges", "leads to nodes that are not")?;
         let (words, edges) = (Memory::Fixed(words), Memory::Fixed(edges));
         Ok(Nodes { len, stride, degree, words, edges })
     }

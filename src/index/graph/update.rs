@@ -91,9 +91,11 @@ impl Graph {
             }
             let mut others: Vec<u32> = Vec::new();
             for &neighbor in view.neighbors(node) {
-                let next = view.neighbors(neighbor).iter();
                 match is_gone(&neighbor) {
-                    true => others.extend(next.filter(|next| !is_gone(next))),
+                    true => {
+                        let next = view.neighbors(neighbor).iter();
+                        others.extend(next.filter(|next| !is_gone(next)));
+                    }
                     false => others.push(neighbor),
                 }
             }

@@ -49,7 +49,7 @@ impl Seen {
         std::mem::replace(&mut self.slots[slot], node) != node
     }
 
-    /// Notes nodes, and puts those that were not noted before into `new`, which has room for one more. How many are they?
+    /// Notes nodes, and puts those that were not noted before into `new`. How many are they?
     #[inline(always)]
     fn take_new(&mut self, nodes: &[u32], new: &mut [u32]) -> usize {
         let mut len = 0;
@@ -77,7 +77,7 @@ impl Walk {
     /// Asks for the signatures of the neighbors of the nearest nodes, or says that the walk is over.
     #[inline(always)]
     pub(super) fn ask(&mut self, view: View<'_>) -> bool {
-        self.fresh.resize(AT_ONCE * view.degree + 1, 0);
+        self.fresh.resize(AT_ONCE * view.degree, 0);
         self.len = 0;
         let mut goes_on = false;
         for _ in 0..AT_ONCE {
