@@ -86,7 +86,9 @@ pub(super) fn read(
     // Rows are read in blocks, so that less makes no sense.
     let most = most.max(CHUNK_BYTES as u64);
     let left = Rc::new(Cell::new(most));
-    let limited = Limited { inner: stream, left: Rc::clone(&left) };
+    let ends = Rc::new(Cell::new(None));
+    let limited =
+        Limited { inner: stream, left: Rc::clone(&left), ends: Rc::clone(&ends), last: 0 };
     let mut table = csv::ReaderBuilder::new()
         .delimiter(separator)
         .has_headers(false)
@@ -101,7 +103,9 @@ pub(super) fn read(
     };
     match header {
         Ok(header) => {
-            read_rows(table, Batch::new(Arc::new(header)), || left.set(most), reading, out)
+            let skipped = u64::from(ends.get() == Some(LineEnd::CrLf));
+            let rows = Batch::new(Arc::new(header), skipped);
+            read_rows(table, rows, || left.set(most), reading, out)
         }
         Err(bad) => out.bad(bad),
     }
@@ -118,7 +122,7 @@ fn read_rows(
     let mut row = ByteRecord::new();
     loop {
         begin();
-        let line = table.position().line();
+        let line = table.position().line() + rows.skipped;
         match table.read_byte_record(&mut row) {
             Ok(true) => rows.push(&row, out)?,
             Ok(false) => return rows.hand_out(out),
@@ -168,15 +172,17 @@ struct Batch {
     header: Arc<Header>,
     rows: Vec<(u64, ByteRecord)>,
     bytes: usize,
+    /// Lines that the reader has not counted when a row begins: it counts the second half of a CR LF with the next row.
+    skipped: u64,
 }
 
 impl Batch {
-    fn new(header: Arc<Header>) -> Self {
-        Batch { header, rows: Vec::new(), bytes: 0 }
+    fn new(header: Arc<Header>, skipped: u64) -> Self {
+        Batch { header, rows: Vec::new(), bytes: 0, skipped }
     }
 
     fn push(&mut self, row: &ByteRecord, out: &mut Outlet<'_>) -> Flow {
-        let line = row.position().map_or(0, csv::Position::line);
+        let line = row.position().map_or(0, csv::Position::line) + self.skipped;
         self.bytes += row.as_slice().len();
         self.rows.push((line, row.clone()));
         if self.bytes >= CHUNK_BYTES { self.hand_out(out) } else { Ok(()) }
@@ -192,10 +198,19 @@ impl Batch {
     }
 }
 
-/// A quote that never closes would swallow the file into one row: this stops it.
+/// How lines end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    Lf,
+    CrLf,
+}
+
+/// A quote that never closes would swallow the file into one row: this stops it. It also notes how the first line ends.
 struct Limited<R> {
     inner: R,
     left: Rc<Cell<u64>>,
+    ends: Rc<Cell<Option<LineEnd>>>,
+    last: u8,
 }
 
 impl<R: Read> Read for Limited<R> {
@@ -206,6 +221,13 @@ impl<R: Read> Read for Limited<R> {
         }
         let n = self.inner.read(buffer)?;
         self.left.set(self.left.get().saturating_sub(n as u64));
+        if self.ends.get().is_none() {
+            let end = memchr::memchr(b'\n', &buffer[..n]);
+            let before = end.map(|end| if end == 0 { self.last } else { buffer[end - 1] });
+            let kind = |before| if before == b'\r' { LineEnd::CrLf } else { LineEnd::Lf };
+            self.ends.set(before.map(kind));
+            self.last = buffer[..n].last().copied().unwrap_or(self.last);
+        }
         Ok(n)
     }
 }

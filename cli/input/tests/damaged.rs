@@ -128,6 +128,14 @@ fn tables_with_odd_rows() {
         "d",
     ];
     assert_eq!(found, expected);
+    let found = read_bytes("x.csv", b"id,text\r\n1,a\r\n2\r\n3,\"b\r\nc\"\r\n4\r\n", &[]);
+    let expected = [
+        "a",
+        "x.csv:3: 1 columns where the header has 2",
+        "b\r\nc",
+        "x.csv:6: 1 columns where the header has 2",
+    ];
+    assert_eq!(found, expected);
     let endless = format!("text,b\na,1\n\"{}", "x".repeat(3 << 20));
     let found = read_bytes("x.csv", endless.as_bytes(), &["--max-document-bytes", "1M"]);
     assert_eq!(found[0], "a");
