@@ -21,6 +21,18 @@ pub(crate) fn hinted(problem: impl Into<String>, hint: impl Into<String>) -> any
     Hinted { problem: problem.into(), hint: hint.into() }.into()
 }
 
+/// Refuses a radius that all signatures are within.
+pub(crate) fn check_radius(radius: u32, bits: u32) -> anyhow::Result<()> {
+    if radius <= bits {
+        return Ok(());
+    }
+    let problem = format!("signatures have {bits} bits, so no two are {radius} apart");
+    Err(hinted(
+        problem,
+        "say a smaller `--radius`; near-duplicates are within a quarter of the bits",
+    ))
+}
+
 impl fmt::Display for Hinted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.problem)

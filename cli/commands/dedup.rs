@@ -37,7 +37,7 @@ use crate::{
         work::{Spool, Work, clear_output},
         write::{Mode, WriteStage, output_name, planned},
     },
-    failure::hinted,
+    failure::{check_radius, hinted},
     input::{InputArgs, ReadArgs, Sources},
     output::{RowFormat, Steps, check_output, counted, print, say},
     size,
@@ -122,7 +122,7 @@ pub(crate) struct Dedup {
     restart: bool,
 
     /// The field that tells where a document comes from; without it, its file does
-    #[arg(long, value_name = "FIELD", default_value = "source", help_heading = SAFETY)]
+    #[arg(long, value_name = "FIELD", default_value = SOURCE_FIELD, help_heading = SAFETY)]
     source_field: String,
 
     /// Stop before anything is written if a source would lose more than this share of its documents: 30%, 30 or 0.3; 1 is all
@@ -187,11 +187,17 @@ struct Run<'a> {
     stages: Vec<Stage>,
 }
 
+/// Where a document comes from, if nobody says another field.
+const SOURCE_FIELD: &str = "source";
+
 impl Dedup {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         let recipe = Recipe::named("minhash-256").context("the recipe of dedup")?;
         let mut dial = Dial::new(self.similarity, recipe.signature.bits, self.verify)?;
-        dial.radius = self.radius.unwrap_or(dial.radius);
+        if let Some(radius) = self.radius {
+            check_radius(radius, recipe.signature.bits)?;
+            dial.radius = radius;
+        }
         let signer = Signer::new(recipe, None)?;
         Run { args: &self, global, dial, signer, stages: Vec::new() }.run()
     }
@@ -251,7 +257,7 @@ impl Run<'_> {
         let settings = self.settings(&sources, &against)?;
         let work = Work::open(args.output.as_deref(), &settings, args.restart)?;
         if let Some(output) = args.output.as_deref().filter(|_| !work.resumed) {
-            clear_output(output, args.overwrite).inspect_err(|_| work.forget())?;
+            clear_output(output, args.overwrite, &work).inspect_err(|_| work.forget())?;
         }
         if let Some((i, n)) = args.part {
             return self.sign_part(&sources, &work, (i - 1, n));
@@ -357,11 +363,21 @@ impl Run<'_> {
         Ok(opened)
     }
 
-    /// Refuses a rule for keepers that applies to no document: it would be that of the first.
+    /// Refuses a source that no document tells, and a rule for keepers that applies to none: it would be that of the first.
     fn check_fields(&self, input: &SignedInput) -> anyhow::Result<()> {
         let args = self.args;
+        let none = |without: u64| input.documents > 0 && without == input.documents;
+        if args.source_field != SOURCE_FIELD && none(input.without_source) {
+            return Err(hinted(
+                format!(
+                    "no document has a field `{}`, which `--source-field` says",
+                    args.source_field
+                ),
+                "without `--source-field`, a document comes from its field `source`, or from its file",
+            ));
+        }
         let Some(field) = args.keep.field() else { return Ok(()) };
-        if input.documents == 0 || input.without_field < input.documents {
+        if !none(input.without_field) {
             return Ok(());
         }
         Err(hinted(

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::{Global, Outcome};
 use crate::{
+    failure::check_radius,
     output::{PairWriter, RowFormat, check_rows, counted, open_signatures, print, say},
     size,
 };
@@ -98,6 +99,7 @@ impl Join {
         if let Some((a, b)) = file.recipe().zip(other.as_ref().and_then(SignatureFile::recipe)) {
             b.check_same(a)?;
         }
+        check_radius(self.radius, file.signatures().bits())?;
         let settings = self.settings();
         self.tell_work(&file, other.as_ref(), &settings, global)?;
         let started = Instant::now();

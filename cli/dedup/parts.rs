@@ -56,6 +56,7 @@ pub(crate) fn merge_parts(paths: &[PathBuf], output: &Path) -> anyhow::Result<()
         whole.unsigned += input.unsigned;
         whole.skipped += input.skipped;
         whole.without_field += input.without_field;
+        whole.without_source += input.without_source;
         whole.text_bytes += input.text_bytes;
         whole.seconds += input.seconds;
         let next = |source: String| {

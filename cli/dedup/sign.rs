@@ -28,6 +28,9 @@ pub(crate) struct SignedInput {
     pub(crate) skipped: u64,
     /// Documents without the field that keepers are chosen by.
     pub(crate) without_field: u64,
+    /// Documents without the field that tells where they come from.
+    #[serde(default)]
+    pub(crate) without_source: u64,
     pub(crate) text_bytes: u64,
     pub(crate) sources: Vec<String>,
     pub(crate) seconds: f64,
@@ -53,6 +56,7 @@ struct SignedChunk {
     bad_records: Vec<u32>,
     bad: Vec<BadRecord>,
     without_field: u64,
+    without_source: u64,
     text_bytes: u64,
     /// The sources of the documents, which are numbered within the chunk.
     sources: Vec<String>,
@@ -83,6 +87,7 @@ impl SignStage<'_> {
             input.documents += chunk.sketches.len() as u64;
             input.unsigned += (chunk.sketches.len() - chunk.sketches.signed()) as u64;
             input.without_field += chunk.without_field;
+            input.without_source += chunk.without_source;
             input.text_bytes += chunk.text_bytes;
             reading.note(chunk.sketches.len() as u64, chunk.bad)
         })?;
@@ -126,6 +131,7 @@ impl SignStage<'_> {
                 }
             };
             let source = value_at(&document.payload, self.source_field).map(text_of);
+            signed.without_source += u64::from(source.is_none());
             let source = source.unwrap_or_else(|| file.to_string());
             let value = self.keep.field().and_then(|field| value_at(&document.payload, field));
             let facts = Facts {

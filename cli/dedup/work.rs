@@ -46,6 +46,8 @@ pub(crate) struct Work {
     _temporary: Option<tempfile::TempDir>,
     /// Whether an earlier run left something to go on with.
     pub(crate) resumed: bool,
+    /// Whether it left anything at all.
+    found: bool,
 }
 
 impl Work {
@@ -63,6 +65,7 @@ impl Work {
             }
         };
         let name = || folder.display().to_string();
+        let found = folder.join(SETTINGS).exists();
         if restart && folder.exists() && temporary.is_none() {
             fs::remove_dir_all(&folder).with_context(name)?;
         }
@@ -78,7 +81,7 @@ impl Work {
             let text = serde_json::to_string_pretty(settings)?;
             fs::write(&noted, text).with_context(name)?;
         }
-        Ok(Work { folder, _temporary: temporary, resumed })
+        Ok(Work { folder, _temporary: temporary, resumed, found })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -111,8 +114,9 @@ fn has_sketches(folder: &Path) -> bool {
 const RESULTS: [&str; 7] =
     ["kept", "removed", "annotated", "kept.txt", "removed.jsonl", "report.json", "report.html"];
 
-/// Refuses to mix the results of two runs, or removes those of the earlier one if the user says so.
-pub(crate) fn clear_output(output: &Path, overwrite: bool) -> anyhow::Result<()> {
+/// Refuses to mix the results of two runs, or removes those of the earlier one if the user says so. What is no result of a
+/// run is never removed.
+pub(crate) fn clear_output(output: &Path, overwrite: bool, work: &Work) -> anyhow::Result<()> {
     if output.exists() && !output.is_dir() {
         let problem = format!("{} is a file, not a folder", output.display());
         return Err(hinted(problem, "name another folder with `-o`"));
@@ -120,6 +124,11 @@ pub(crate) fn clear_output(output: &Path, overwrite: bool) -> anyhow::Result<()>
     let there: Vec<PathBuf> =
         RESULTS.iter().map(|name| output.join(name)).filter(|path| path.exists()).collect();
     let Some(first) = there.first() else { return Ok(()) };
+    if !work.found && !output.join("report.json").exists() {
+        let problem =
+            format!("{} is there, and no report.json beside it: no run wrote it", first.display());
+        return Err(hinted(problem, "name another folder with `-o`, or move it away"));
+    }
     if !overwrite {
         let problem = format!("{} is there already, from an earlier run", first.display());
         let hint =

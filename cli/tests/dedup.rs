@@ -242,6 +242,19 @@ fn ids_must_tell_documents_apart() {
 }
 
 #[test]
+fn settings_that_say_nothing_are_refused() {
+    let place = Place::new();
+    place.write("news.jsonl", jsonl(&stories(20)));
+    for (line, told) in [
+        ("dedup news.jsonl --source-field sorce", "no document has a field `sorce`"),
+        ("dedup news.jsonl --radius 257", "no two are 257 apart"),
+    ] {
+        let said = place.expect(2, line);
+        assert!(said.err.contains(told), "{line}: {}", said.err);
+    }
+}
+
+#[test]
 fn what_is_read_is_not_written_over() {
     let place = Place::new();
     fs::create_dir(place.path("in")).unwrap();
@@ -263,6 +276,12 @@ fn what_is_read_is_not_written_over() {
     place.expect(0, "dedup in -o out --similarity 1 --overwrite");
     assert_eq!(read(&place, "out/removed/news.jsonl").lines().count(), 7);
     place.expect(2, "dedup in/news.jsonl -o in/news.jsonl");
+    // What no run wrote is not removed.
+    fs::create_dir_all(place.path("mine/kept")).unwrap();
+    place.write("mine/kept/important.txt", "mine");
+    let said = place.expect(2, "dedup in -o mine --overwrite");
+    assert!(said.err.contains("no run wrote it"), "{}", said.err);
+    assert_eq!(read(&place, "mine/kept/important.txt"), "mine");
     assert_eq!(read(&place, "in/news.jsonl").lines().count(), 87);
 }
 
