@@ -45,6 +45,8 @@ except ImportError:
         raise
     in_own_environment()
 
+# One core for all.
+os.environ["RAYON_NUM_THREADS"] = "1"
 try:
     import lookalike
 except ImportError:

@@ -168,11 +168,12 @@ class Deduplicated:
     def pairs(self, progress: Progress = None) -> AlikePairs:
         """All pairs of documents that are alike, also those that the clusters are not made of. Near-copies of one template are
         very many: of 10,000 there are 50 million pairs. They are looked for now, unless `dedup` was told to list them."""
-        if self._pairs is None:
-            with telling(progress, "pairs") as tell:
-                self._pairs = self._settings.decide(self._sketches, True, tell)[1]
-        assert self._pairs is not None
-        return self._pairs
+        if self._pairs is not None:
+            return self._pairs
+        with telling(progress, "pairs") as tell:
+            pairs = self._settings.decide(self._sketches, True, tell)[1]
+        assert pairs is not None
+        return pairs
 
     def _removed(self, row: int) -> Removed:
         keeper = int(self.keepers[row])

@@ -143,7 +143,11 @@ impl Sketches {
             };
             let each: Option<EachPair<'_>> = if pairs { Some(&mut each) } else { None };
             let progress: Progress<'_> = &mut |_, done, all| watch.note(done, all);
-            let decided = engine.run(linkage, folder.path(), each, progress)?;
+            let mut decided = engine.run(linkage, folder.path(), each, progress)?;
+            // Whoever lists pairs leaves the largest buckets out; who is kept is decided with them.
+            if pairs && !decided.counts.huge.is_empty() {
+                decided = engine.run(linkage, folder.path(), None, progress)?;
+            }
             listed.sort_unstable_by_key(|pair| (pair.a, pair.b));
             Ok((decided.decisions, listed))
         })?;

@@ -86,13 +86,14 @@ struct Scratch {
     seen: Vec<u8>,
 }
 
-/// Slots for each item, of which most have a key of their own.
+/// Slots for each item, of which most have a key of their own; in a part with very many of one key there need not be more.
 const SLOTS: usize = 4;
+const MOST_SLOTS: usize = 1 << 20;
 
 /// The items whose keys others may have as well: not many, so that not many have to be sorted. Those that have a key in
 /// common are all among them.
 fn shared<'a>(items: &'a mut [u64], seen: &mut Vec<u8>) -> &'a mut [u64] {
-    let slots = (items.len() * SLOTS).next_power_of_two();
+    let slots = (items.len() * SLOTS).next_power_of_two().min(MOST_SLOTS);
     let slot = |item: u64| (item >> 32) as usize & (slots - 1);
     seen.clear();
     seen.resize(slots, 0);
@@ -138,11 +139,12 @@ impl<'a> Finder<'a> {
         if entries <= SMALL {
             return self.find_in_all(pairs);
         }
-        if entries <= BY_BAND {
+        // A column has 4 bytes an entry; half of the memory is for them.
+        let at_once = memory / 8 / entries.max(1);
+        if entries <= BY_BAND && bands <= at_once {
             return self.find_by_band(pairs);
         }
-        // A column has 4 bytes an entry; half of the memory is for them.
-        let at_once = (memory / 8 / entries.max(1)).clamp(1, 16);
+        let at_once = at_once.clamp(1, 16);
         let mut found = Found::default();
         for first in (0..bands).step_by(at_once) {
             let width = at_once.min(bands - first);

@@ -113,7 +113,7 @@ pub type EachPair<'a> = &'a mut (dyn FnMut(AlikePair) -> Result<()> + Send);
 /// Bounds of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// How many bytes may be used besides the mapped file.
+    /// How many bytes may be used besides the sketches.
     pub memory: usize,
     /// How many documents are compared with all others; if not said, up to 1,000.
     pub check: Option<usize>,
@@ -126,7 +126,7 @@ pub struct Dedup<'a> {
     sketches: &'a SketchFile,
     entries: Entries,
     dial: Dial,
-    /// How many bytes may be used besides the mapped file.
+    /// How many bytes may be used besides the sketches.
     memory: usize,
     sample: Sample,
 }

@@ -1,4 +1,4 @@
-//! Sketches on disk: all that deduplication needs of each document, so that no text is read again before it is written.
+//! Sketches: all that deduplication needs of each document, so that no text is read again before it is written.
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -244,7 +244,7 @@ fn set_hash(sketch: &Sketch<'_>) -> u64 {
     }
 }
 
-/// An open file of sketches, memory-mapped.
+/// Sketches of a collection: an open file, memory-mapped, or in memory.
 #[derive(Debug, Clone)]
 pub struct SketchFile {
     /// What was said about all of it.
