@@ -317,8 +317,9 @@ fn header_of(row: &csv::StringRecord) -> Option<Vec<String>> {
         row.iter().map(|name| name.trim_start_matches('\u{feff}').to_owned()).collect();
     let has = |field: &str| names.iter().any(|name| name == field);
     let pairs = PAIR_FIELDS.iter().any(|[a, b]| has(a) && has(b));
+    let documents = ["cluster", "id", "text"].into_iter().any(has);
     // Two or three columns without known names are pairs.
-    (pairs || has("cluster") || names.len() > 3).then_some(names)
+    (pairs || documents || names.len() > 3).then_some(names)
 }
 
 fn fields_of<'a>(names: impl Iterator<Item = &'a str>, row: &csv::StringRecord) -> Fields<'a> {

@@ -338,6 +338,12 @@ impl Run<'_> {
             check_output(path, sources)?;
         }
         args.pairs.as_deref().map(RowFormat::of).transpose()?;
+        if let (Some(pairs), Some(clusters)) = (&args.pairs, &args.clusters)
+            && pairs == clusters
+        {
+            let problem = format!("{} cannot have both pairs and clusters", pairs.display());
+            return Err(hinted(problem, "name another file with `--pairs` or `--clusters`"));
+        }
         if let Some(pipe) = sources.pipe() {
             let problem = format!("{pipe} is a pipe, but the input is read twice");
             return Err(hinted(problem, "give it on standard input, with `-` as its name"));

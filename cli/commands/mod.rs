@@ -163,6 +163,11 @@ impl Cli {
     }
 }
 
+/// A whole number that is not 0.
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "a whole number from 1 on is wanted".to_owned())
+}
+
 impl Global {
     pub(crate) fn threads(&self) -> usize {
         match self.threads {

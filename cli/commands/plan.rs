@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use lookalike::plan::{Choice, Plan, Task};
 use serde_json::{Value, json};
 
-use super::{Global, Outcome};
+use super::{Global, Outcome, at_least_one};
 use crate::{
     index::parse_share,
     opened::Opened,
@@ -36,7 +36,7 @@ pub(crate) struct PlanCommand {
     radius: Option<u32>,
 
     /// The so many nearest documents are to be found
-    #[arg(long, short = 'k', value_name = "K")]
+    #[arg(long, short = 'k', value_name = "K", value_parser = at_least_one)]
     nearest: Option<NonZeroUsize>,
 
     /// One such document is enough; the plan is the same

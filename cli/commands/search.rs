@@ -34,7 +34,7 @@ use self::{
     rows::Rows,
     searched::{ConditionArgs, Hit, Queries, QueryName, Searched},
 };
-use super::{Global, Outcome, recipe::TermsArg};
+use super::{Global, Outcome, at_least_one, recipe::TermsArg};
 use crate::{
     failure::hinted,
     input::{BadRecord, ReadArgs, Record, Sources},
@@ -95,7 +95,7 @@ pub(crate) struct Search {
     first: bool,
 
     /// The so many nearest documents
-    #[arg(long, short = 'k', value_name = "K", help_heading = "Question")]
+    #[arg(long, short = 'k', value_name = "K", help_heading = "Question", value_parser = at_least_one)]
     nearest: Option<NonZeroUsize>,
 
     #[command(flatten)]

@@ -281,3 +281,11 @@ fn mistakes_have_a_way_out() {
     let said = place.run_with_input("cluster -", b"id_a,id_b\na\n");
     assert!(said.code == 2 && said.err.contains("-:2: 1 column"), "{}", said.err);
 }
+
+#[test]
+fn documents_are_no_pairs() {
+    let place = Place::new();
+    place.write("documents.csv", "id,text,source\n1,a b c,x\n2,d e f,y\n");
+    let said = place.expect(2, "cluster documents.csv");
+    assert!(said.err.contains("`id_a`"), "{}", said.err);
+}

@@ -248,6 +248,7 @@ fn settings_that_say_nothing_are_refused() {
     for (line, told) in [
         ("dedup news.jsonl --source-field sorce", "no document has a field `sorce`"),
         ("dedup news.jsonl --radius 257", "no two are 257 apart"),
+        ("dedup news.jsonl --pairs x.jsonl --clusters x.jsonl", "both pairs and clusters"),
     ] {
         let said = place.expect(2, line);
         assert!(said.err.contains(told), "{line}: {}", said.err);

@@ -159,6 +159,7 @@ fn the_nearest_have_a_plan() {
 fn mistakes_are_told_with_the_way_out() {
     let place = codes();
     for (line, problem) in [
+        ("search codes.hex --id 7 -k 0", "a whole number from 1 on"),
         ("search codes.hex --id 7 -k 3 --index graph", "graph-94-192 may miss hits"),
         ("search codes.hex --id 7 -k 3 --index issl", "may miss some of the nearest"),
         ("build codes.hex -o x.idx --index graph-62-x", "graph, graph-62 or graph-62-96"),
