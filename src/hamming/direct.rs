@@ -189,12 +189,17 @@ impl<L: Lanes, const WORDS: usize> Fixed<L, WORDS> {
 
     #[inline(always)]
     fn new(proof: L::Proof, query: &[u64]) -> Self {
-        let vectors = std::array::from_fn(|i| {
-            let words: [u64; MOST_LANES] =
-                std::array::from_fn(|lane| query[(i * L::COUNT + lane) % WORDS]);
-            L::load(proof, &cast_slice(&words)[0])
-        });
-        Fixed { proof, query: query.try_into().expect("the caller matched the width"), vectors }
+        let query: [u64; WORDS] = query.try_into().expect("the caller matched the width");
+        let mut vectors = [L::splat(proof, 0); WORDS];
+        // Loops, no closures, here as well: buckets of a few rows are many.
+        for (i, vector) in vectors.iter_mut().enumerate().take(Self::VECTORS) {
+            let mut words = [0; MOST_LANES];
+            for (lane, word) in words.iter_mut().enumerate() {
+                *word = query[(i * L::COUNT + lane) % WORDS];
+            }
+            *vector = L::load(proof, &cast_slice(&words)[0]);
+        }
+        Fixed { proof, query, vectors }
     }
 
     #[inline(always)]
