@@ -1,7 +1,7 @@
 //! A walk through the graph: from some nodes to the nearest that the edges lead to.
 //!
-//! A walk is bound by the latency of memory. It goes in two halves, so that what one half asks for arrives while other
-//! walks go on: [`ask`](Walk::ask) reads the neighbors of the nearest nodes and asks for their signatures,
+//! Memory answers late, but many questions at a time. So a walk goes in two halves, and what one half asks for arrives while
+//! other walks go on: [`ask`](Walk::ask) reads the neighbors of the nearest nodes and asks for their signatures,
 //! [`hear`](Walk::hear) compares them and asks for the neighbors of the next ones.
 
 use super::{
