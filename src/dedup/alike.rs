@@ -45,19 +45,22 @@ impl<'a> Alike<'a> {
         }
     }
 
+    /// Whether whoever is alike has one of its rarest features in common: if it is Jaccard coefficients that count.
+    pub(crate) fn by_rarest(&self) -> bool {
+        matches!(self.dial.verify, Verify::Jaccard(_))
+    }
+
     /// The sets of some entries, if it is their Jaccard coefficients that count.
     pub(crate) fn reduced(&self, entries: &[u32]) -> Option<Reduced> {
         let set = |i: usize| self.set(entries[i]).elements;
-        let verify = self.dial.verify;
-        matches!(verify, Verify::Jaccard(_)).then(|| Reduced::new(entries.len(), verify, set))
+        self.by_rarest().then(|| Reduced::new(entries.len(), self.dial.verify, set))
     }
 
     /// Some entries, which come smallest first, on the lists of their rarest features, if it is their Jaccard coefficients
     /// that count.
     pub(crate) fn rarest(&self, entries: &[u32]) -> Option<Rarest> {
         let set = |i: usize| self.set(entries[i]).elements;
-        let verify = self.dial.verify;
-        matches!(verify, Verify::Jaccard(_)).then(|| Rarest::new(entries.len(), verify, set))
+        self.by_rarest().then(|| Rarest::new(entries.len(), self.dial.verify, set))
     }
 
     /// The Jaccard coefficient that a distance stands for.

@@ -1,7 +1,9 @@
 //! Candidates: entries that have a key in common and whose signatures are near each other.
 //!
 //! Band by band, entries are sorted by their key and those with the same one, a *bucket*, are compared. A pair is
-//! reported by the first band that both have in common, so that no set of pairs is kept.
+//! reported by the first band that both have in common, so that no set of pairs is kept. Large buckets of strangers, as a
+//! common footer makes them in one band after the other, are put aside: at the end all of their entries are compared at
+//! once, by their rarest features.
 
 use std::{
     collections::HashSet,
@@ -21,7 +23,7 @@ use super::{
     rarest::Rarest,
     reduced::Reduced,
 };
-use crate::{Error, Result, features::hash::mix, index::sample::spread, table::Parts};
+use crate::{Error, Result, features::hash::mix, table::Parts};
 
 /// Keys are turned from rows of a document into columns of a band in blocks of so many documents.
 const BLOCK: usize = 1 << 12;
@@ -40,7 +42,7 @@ const DENSE: f64 = (1 << 20) as f64;
 const DENSE_SHARE: f64 = 1.0 / 16.0;
 /// Whatever the share, more pairs than this are never listed.
 const LISTED: f64 = (1 << 27) as f64;
-/// A bucket of so many strangers is not compared: it takes a second key in common to find its pairs.
+/// A bucket of so many is not compared, unless by rarest features: it takes a second key in common to find its pairs.
 pub(crate) const HUGE: usize = 1 << 18;
 /// So many rows of a large bucket are work for one thread.
 const ROWS: usize = 64;
@@ -68,11 +70,31 @@ pub(crate) struct Finder<'a> {
     huge: HashSet<(usize, u32)>,
 }
 
-/// What buckets leave behind for the end of their band.
+/// What buckets leave behind.
 #[derive(Default)]
 struct Aside {
     dense: Vec<Group>,
-    huge: Vec<(u32, usize)>,
+    /// Bands, keys and sizes.
+    huge: Vec<(usize, u32, usize)>,
+    strangers: Strangers,
+}
+
+/// Large buckets of entries that are mostly not alike.
+#[derive(Default)]
+struct Strangers {
+    /// Their bands and keys.
+    buckets: HashSet<(usize, u32)>,
+    /// The entries of all of them, some more than once.
+    entries: Vec<u32>,
+}
+
+impl Aside {
+    fn append(&mut self, more: Aside) {
+        self.dense.extend(more.dense);
+        self.huge.extend(more.huge);
+        self.strangers.buckets.extend(more.strangers.buckets);
+        self.strangers.entries.extend(more.strangers.entries);
+    }
 }
 
 /// Memory that is used again from bucket to bucket.
@@ -145,32 +167,37 @@ impl<'a> Finder<'a> {
             return self.find_by_band(pairs);
         }
         let at_once = at_once.clamp(1, 16);
-        let mut found = Found::default();
+        let mut all = Aside::default();
         for first in (0..bands).step_by(at_once) {
             let width = at_once.min(bands - first);
             let columns = self.columns(first, width);
             for band in 0..width {
                 let column = |entry: usize| columns.key(band, entry);
                 let aside = self.find_in_band(first + band, column, pairs)?;
-                found.dense.extend(aside.dense);
-                found.huge.extend(aside.huge.iter().map(|huge| huge.1));
-                self.huge.extend(aside.huge.iter().map(|huge| (first + band, huge.0)));
+                self.huge.extend(aside.huge.iter().map(|&(band, key, _)| (band, key)));
+                all.append(aside);
                 done(first + band + 1, bands);
             }
         }
+        self.finish(all, pairs)
+    }
+
+    /// Compares what was put aside.
+    fn finish(self, aside: Aside, pairs: &Pairs) -> Result<Found> {
+        let Aside { mut dense, huge, strangers } = aside;
+        dense.extend(self.compare_strangers(strangers, pairs)?);
         // Threads end in any order.
-        found.dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
-        found.huge.sort_unstable();
-        found.compared = self.compared.into_inner();
-        Ok(found)
+        dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
+        let mut huge: Vec<usize> = huge.iter().map(|&(.., size)| size).collect();
+        huge.sort_unstable();
+        Ok(Found { compared: self.compared.into_inner(), dense, huge })
     }
 
     /// A few entries are one bucket.
     fn find_in_all(self, pairs: &Pairs) -> Result<Found> {
         if self.alike.entries.len() > 1 {
-            let all: Vec<u64> = (0..self.alike.entries.len() as u64).collect();
             let mut scratch = Scratch::default();
-            self.gather(&all, &mut scratch);
+            self.gather(0..self.alike.entries.len() as u32, &mut scratch);
             self.compare_rows(&scratch, pairs, |i, bucket, masks, found| {
                 self.compare_one(0, i, bucket, masks, found);
             })?;
@@ -259,9 +286,7 @@ impl<'a> Finder<'a> {
                 self.find_in_part(band, items, scratch, pairs, &aside)
             },
         )?;
-        let mut dense = unlocked(aside).dense;
-        dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
-        Ok(Found { compared: self.compared.into_inner(), dense, ..Found::default() })
+        self.finish(unlocked(aside), pairs)
     }
 
     /// Compares all in a bucket, or puts the bucket aside.
@@ -273,25 +298,43 @@ impl<'a> Finder<'a> {
         pairs: &Pairs,
         aside: &Mutex<Aside>,
     ) -> Result<()> {
-        self.gather(bucket, scratch);
+        self.gather(bucket.iter().map(|&item| item as u32), scratch);
         if bucket.len() > LARGE {
-            if self.lazy && self.is_dense(&scratch.members) {
-                let group = self.group(&scratch.members);
-                locked(aside).dense.push(group);
-                return Ok(());
-            }
-            if bucket.len() > HUGE {
-                let huge = ((bucket[0] >> 32) as u32, bucket.len());
-                locked(aside).huge.push(huge);
-                return Ok(());
-            }
-            return self.compare_strangers(band, scratch, pairs, aside);
+            return self.put_aside(band, bucket, scratch, pairs, aside);
         }
         let Scratch { members, sizes, words, masks, pairs: found, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
         (0..members.len() - 1).for_each(|i| self.compare_one(band, i, &bucket, masks, found));
         if found.len() > 1 << 14 {
             pairs.add(found)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a large bucket aside, if there is a better way than to compare all with all.
+    fn put_aside(
+        &self,
+        band: usize,
+        bucket: &[u64],
+        scratch: &Scratch,
+        pairs: &Pairs,
+        aside: &Mutex<Aside>,
+    ) -> Result<()> {
+        let (key, members) = ((bucket[0] >> 32) as u32, &scratch.members);
+        let by_rarest = self.alike.by_rarest();
+        if self.lazy && self.is_dense(members) {
+            let group = self.group(members);
+            locked(aside).dense.push(group);
+        } else if bucket.len() > HUGE && !(self.lazy && by_rarest) {
+            locked(aside).huge.push((band, key, bucket.len()));
+        } else if by_rarest {
+            let strangers = &mut locked(aside).strangers;
+            strangers.buckets.insert((band, key));
+            strangers.entries.extend_from_slice(members);
+        } else {
+            return self.compare_rows(scratch, pairs, |i, bucket, masks, found| {
+                self.compare_one(band, i, bucket, masks, found);
+            });
         }
         Ok(())
     }
@@ -305,28 +348,24 @@ impl<'a> Finder<'a> {
         Group { ranks, sets: self.alike.reduced(&entries) }
     }
 
-    /// In a large bucket, only those are compared that have one of their rarest features in common. That is work for all
-    /// threads.
-    fn compare_strangers(
-        &self,
-        band: usize,
-        scratch: &Scratch,
-        pairs: &Pairs,
-        aside: &Mutex<Aside>,
-    ) -> Result<()> {
-        let Scratch { members, sizes, words, .. } = scratch;
+    /// Of the entries of large buckets, only those are compared that have one of their rarest features in common: each pair
+    /// once, however many buckets both are in. That is work for all threads. Gives groups in which nearly all are alike.
+    fn compare_strangers(&self, strangers: Strangers, pairs: &Pairs) -> Result<Vec<Group>> {
+        let Strangers { buckets, mut entries } = strangers;
+        entries.sort_unstable();
+        entries.dedup();
+        let mut scratch = Scratch::default();
+        self.gather(entries.iter().copied(), &mut scratch);
+        let Scratch { members, sizes, words, .. } = &scratch;
         let bucket = Bucket { members, sizes, words };
         let (Some(rarest), Some(sets)) = (self.alike.rarest(members), self.alike.reduced(members))
         else {
-            return self.compare_rows(scratch, pairs, |i, bucket, masks, found| {
-                self.compare_one(band, i, bucket, masks, found);
-            });
+            return Ok(Vec::new());
         };
         let (without, groups) = match self.lazy {
             true => self.dense_lists(&rarest, &bucket),
             false => Default::default(),
         };
-        let met = self.acquainted(band, members);
         (0..members.len()).into_par_iter().step_by(ROWS).try_for_each_init(
             || vec![u32::MAX; members.len()],
             |seen, start| {
@@ -334,37 +373,13 @@ impl<'a> Finder<'a> {
                 for i in start..(start + ROWS).min(members.len()) {
                     near.clear();
                     let from = self.smallest(i, &bucket);
-                    let leave_out = (&without[..], &met[..]);
-                    rarest.add_smaller(i as u32, from as u32, leave_out, seen, &mut near);
-                    self.compare_listed(band, i, &bucket, &sets, &near, &mut found);
+                    rarest.add_smaller(i as u32, from as u32, &without, seen, &mut near);
+                    self.compare_listed(&buckets, i, (&bucket, &sets), &near, &mut found);
                 }
                 pairs.add(&mut found)
             },
         )?;
-        locked(aside).dense.extend(groups);
-        Ok(())
-    }
-
-    /// Of each member of a bucket, in which earlier bands it has the key that most of them have: a bit for each. Those who
-    /// have a footer in common are together in one band after the other, and two with the same bit met there.
-    fn acquainted(&self, band: usize, members: &[u32]) -> Vec<u64> {
-        let keys = |entry: u32| self.alike.sketches.keys(self.alike.entries.row(entry));
-        let some: Vec<u32> = spread(members.len(), LOOKS).iter().map(|&i| members[i]).collect();
-        let usual = |band: usize| {
-            let mut keys: Vec<u32> = some.iter().map(|&entry| keys(entry)[band]).collect();
-            keys.sort_unstable();
-            let most = keys.chunk_by(|a, b| a == b).max_by_key(|same| same.len())?;
-            // A bucket that was not compared does not count.
-            Some(most[0]).filter(|&key| !self.huge.contains(&(band, key)))
-        };
-        let usual: Vec<Option<u32>> = (0..band.min(64)).map(usual).collect();
-        let bits = |&entry: &u32| {
-            let bands = usual.iter().zip(keys(entry)).enumerate();
-            bands.fold(0, |bits, (band, (usual, key))| {
-                bits | u64::from(*usual == Some(*key)) << band
-            })
-        };
-        members.par_iter().map(bits).collect()
+        Ok(groups)
     }
 
     /// Which of the lists are long ones on which nearly all are alike, and the groups that all of these are in.
@@ -393,14 +408,13 @@ impl<'a> Finder<'a> {
         (dense, groups)
     }
 
-    /// Compares a member of a bucket with others. There may be very many candidates that are not alike, for which there
+    /// Compares one of many strangers with others. There may be very many candidates that are not alike, for which there
     /// would be no room: they are looked at here and now.
     fn compare_listed(
         &self,
-        band: usize,
+        buckets: &HashSet<(usize, u32)>,
         i: usize,
-        bucket: &Bucket<'_>,
-        sets: &Reduced,
+        (bucket, sets): (&Bucket<'_>, &Reduced),
         others: &[u32],
         found: &mut Vec<u64>,
     ) {
@@ -414,14 +428,20 @@ impl<'a> Finder<'a> {
         for j in possible.into_iter().map(|row| others[row] as usize) {
             let (a, b) = (bucket.members[i], bucket.members[j]);
             let near = kernel.distance(signature(i), signature(j)) <= dial.radius;
-            // Whoever has a footer in common mostly met before: that is asked first.
             if near
-                && !self.met_before(band, a, b)
                 && sets.alike(kernel, dial.verify, i, j).is_some()
+                && !self.was_compared(buckets, a, b)
             {
                 found.push(self.ranked(a, b));
             }
         }
+    }
+
+    /// Whether the first band that two have in common compared them, and did not put their bucket aside.
+    fn was_compared(&self, aside: &HashSet<(usize, u32)>, a: u32, b: u32) -> bool {
+        let (a, b) = (self.keys(a), self.keys(b));
+        let first = (0..a.len()).find(|&band| a[band] == b[band] && !self.is_huge(band, a[band]));
+        first.is_some_and(|band| !aside.contains(&(band, a[band])))
     }
 
     /// The first member of a bucket that is not too small for another.
@@ -507,12 +527,12 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The entries of a bucket with what is compared of them, smallest sets first.
-    fn gather(&self, bucket: &[u64], scratch: &mut Scratch) {
+    /// Entries with what is compared of them, smallest sets first.
+    fn gather(&self, entries: impl Iterator<Item = u32>, scratch: &mut Scratch) {
         let Scratch { members, sizes, words, .. } = scratch;
         let size = |entry: u32| self.alike.entries.sizes[entry as usize];
         members.clear();
-        members.extend(bucket.iter().map(|&item| item as u32));
+        members.extend(entries);
         // They are in order already, and the sort keeps that.
         members.sort_by_key(|&entry| size(entry));
         sizes.clear();
@@ -523,21 +543,25 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether an earlier band has both in one bucket.
+    fn keys(&self, entry: u32) -> &'a [u32] {
+        self.alike.sketches.keys(self.alike.entries.row(entry))
+    }
+
+    /// Whether a bucket was not compared.
+    fn is_huge(&self, band: usize, key: u32) -> bool {
+        !self.huge.is_empty() && self.huge.contains(&(band, key))
+    }
+
+    /// Whether an earlier band has both in one bucket, and does not leave them to others.
     fn met_before(&self, band: usize, a: u32, b: u32) -> bool {
-        let keys = |entry: u32| &self.alike.sketches.keys(self.alike.entries.row(entry))[..band];
-        let (a, b) = (keys(a), keys(b));
+        let (a, b) = (&self.keys(a)[..band], &self.keys(b)[..band]);
         let equal = |(a, b): (&[u32], &[u32])| {
             // Without a way out in between, this is done several at a time.
             a.iter().zip(b).fold(false, |any, (a, b)| any | (a == b))
         };
-        let any = a.chunks(16).zip(b.chunks(16)).any(equal);
-        if any && !self.huge.is_empty() {
-            // A bucket that was not compared does not count.
-            let equal = (0..band).filter(|&band| a[band] == b[band]);
-            return equal.into_iter().any(|band| !self.huge.contains(&(band, a[band])));
-        }
-        any
+        a.chunks(16).zip(b.chunks(16)).any(equal)
+            && (self.huge.is_empty()
+                || (0..band).any(|band| a[band] == b[band] && !self.is_huge(band, a[band])))
     }
 
     /// Whether so many of a large bucket are alike that their pairs are not listed.

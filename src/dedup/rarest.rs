@@ -4,6 +4,10 @@
 //! them, at most `n - m` of its elements are not shared, and so one of any `n - m + 1` is. If both take their rarest, by one and
 //! the same order, both have the rarest that they share. So sets are listed under their rarest elements only, and compared
 //! with those on the same lists: nothing is missed, and what all of them have in common, as a footer, is on no list.
+//!
+//! Of two sets that are alike, the rarest element that they share has only rarer ones before it that they do not share. So the
+//! further behind it stands in one of them, the fewer can be shared, and the smaller the other must be: most of a list
+//! is passed over by that.
 
 use rayon::prelude::*;
 
@@ -16,14 +20,39 @@ const CHUNK: usize = 1 << 10;
 
 /// Sets, which come smallest first, on the lists of their rarest elements.
 pub(crate) struct Rarest {
-    /// Who is on each list, ascending: a set, and in the lowest bit whether larger ones have to look for it there.
-    listed: Vec<u32>,
+    /// Who is on each list, ascending.
+    listed: Vec<Listed>,
     /// Where each list ends.
     ends: Vec<usize>,
     /// The lists of each set.
-    lists: Vec<u32>,
+    lists: Vec<List>,
     /// Where those of each set end.
     ends_of_sets: Vec<usize>,
+    sizes: Vec<u32>,
+}
+
+/// A set on a list.
+#[derive(Clone, Copy)]
+struct Listed {
+    set: u32,
+    /// The size of the largest set that it can be alike, if this element is the rarest that they share.
+    largest: u32,
+}
+
+/// A list of a set.
+#[derive(Clone, Copy, Default)]
+struct List {
+    list: u32,
+    /// The same of the set.
+    largest: u32,
+}
+
+/// An element of a set, and how many of the set are rarer. In the order of elements, then of sets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Item {
+    element: u32,
+    set: u32,
+    place: u32,
 }
 
 impl Rarest {
@@ -33,36 +62,32 @@ impl Rarest {
         verify: Verify,
         set: impl Fn(usize) -> &'a [u32] + Sync,
     ) -> Self {
-        let mut rarest = Rarest {
-            listed: Vec::new(),
-            ends: Vec::new(),
-            lists: Vec::new(),
-            ends_of_sets: vec![0; len],
-        };
+        let sizes: Vec<u32> = (0..len).map(|i| set(i).len() as u32).collect();
+        let items = rare_elements(len, verify, set);
+        let (mut listed, mut ends) = (Vec::new(), Vec::new());
+        let (mut ends_of_sets, mut lists) = (vec![0; len], Vec::new());
         // Most elements belong to one set: they lead to nobody.
-        for list in rare_elements(len, verify, set).chunk_by(|a, b| a >> 32 == b >> 32) {
-            if list.len() > 1 {
-                rarest.listed.extend(list.iter().map(|&item| item as u32));
-                rarest.ends.push(rarest.listed.len());
-            }
-        }
-        for &item in &rarest.listed {
-            rarest.ends_of_sets[item as usize >> 1] += 1;
+        let shared = || items.chunk_by(|a, b| a.element == b.element).filter(|list| list.len() > 1);
+        for item in shared().flatten() {
+            ends_of_sets[item.set as usize] += 1;
         }
         let mut end = 0;
-        for ends in &mut rarest.ends_of_sets {
+        for ends in &mut ends_of_sets {
             end += std::mem::replace(ends, end);
         }
         // Until its lists are filled in, the end of each set is where it begins.
-        rarest.lists = vec![0; rarest.listed.len()];
-        for list in 0..rarest.ends.len() {
-            for place in rarest.range(list) {
-                let next = &mut rarest.ends_of_sets[rarest.listed[place] as usize >> 1];
-                rarest.lists[*next] = list as u32;
+        lists.resize(end, List::default());
+        for (list, items) in shared().enumerate() {
+            for &Item { set, place, .. } in items {
+                let largest = largest(sizes[set as usize], place, verify.least());
+                listed.push(Listed { set, largest });
+                let next = &mut ends_of_sets[set as usize];
+                lists[*next] = List { list: list as u32, largest };
                 *next += 1;
             }
+            ends.push(listed.len());
         }
-        rarest
+        Rarest { listed, ends, lists, ends_of_sets, sizes }
     }
 
     fn range(&self, list: usize) -> std::ops::Range<usize> {
@@ -73,55 +98,58 @@ impl Rarest {
     /// The lists with more than so many sets, and the sets on each, ascending.
     pub(crate) fn longer_than(&self, most: usize) -> impl Iterator<Item = (u32, Vec<u32>)> + '_ {
         let long = (0..self.ends.len()).filter(move |&list| self.range(list).len() > most);
-        let sets = |list| self.listed[self.range(list)].iter().map(|item| item >> 1).collect();
+        let sets = |list| self.listed[self.range(list)].iter().map(|listed| listed.set).collect();
         long.map(move |list| (list as u32, sets(list)))
     }
 
     /// Adds the sets from `from` on that are smaller than one, or as large and before it, and can be alike it: each once. The
-    /// lists that `without` tells of are not looked at, nor are sets that met it before, which have one of its bits in `met`;
-    /// `seen` has a place for each set.
+    /// lists that `without` tells of are not looked at; `seen` has a place for each set.
     pub(crate) fn add_smaller(
         &self,
         set: u32,
         from: u32,
-        (without, met): (&[bool], &[u64]),
+        without: &[bool],
         seen: &mut [u32],
         found: &mut Vec<u32>,
     ) {
+        if from >= set {
+            return;
+        }
         let start = if set == 0 { 0 } else { self.ends_of_sets[set as usize - 1] };
-        let lists = &self.lists[start..self.ends_of_sets[set as usize]];
-        let own = met[set as usize];
-        let is_left_out = |list: u32| without.get(list as usize).is_some_and(|&left_out| left_out);
-        for &list in lists.iter().filter(|list| !is_left_out(**list)) {
+        let (smallest, size) = (self.sizes[from as usize], self.sizes[set as usize]);
+        for &List { list, largest } in &self.lists[start..self.ends_of_sets[set as usize]] {
+            if largest < smallest || without.get(list as usize).is_some_and(|&left_out| left_out) {
+                continue;
+            }
+            let until = self.sizes[..set as usize].partition_point(|&other| other <= largest);
             let listed = &self.listed[self.range(list as usize)];
-            let first = listed.partition_point(|&item| item >> 1 < from);
-            for &item in listed[first..].iter().take_while(|&&item| item >> 1 < set) {
-                let other = item >> 1;
-                let is_new = seen[other as usize] != set;
-                if is_new && item & 1 == 1 && met[other as usize] & own == 0 {
-                    seen[other as usize] = set;
-                    found.push(other);
+            let first = listed.partition_point(|other| other.set < from);
+            for other in listed[first..].iter().take_while(|other| other.set < until as u32) {
+                if size <= other.largest && seen[other.set as usize] != set {
+                    seen[other.set as usize] = set;
+                    found.push(other.set);
                 }
             }
         }
     }
 }
 
-/// The rarest elements of each set, each with its set and whether larger ones have to look for it there: sorted.
+/// The rarest elements of each set: sorted.
 fn rare_elements<'a>(
     len: usize,
     verify: Verify,
     set: impl Fn(usize) -> &'a [u32] + Sync,
-) -> Vec<u64> {
+) -> Vec<Item> {
     let order = Order::of(len, &set);
-    // What a set must share with one that is at least as large, and with any.
-    let (with_larger, with_any) = (2.0 * verify.least() / (1.0 + verify.least()), verify.least());
-    let of_set = |i: usize, ordered: &mut Vec<u64>, items: &mut Vec<u64>| {
+    let of_set = |i: usize, ordered: &mut Vec<u64>, items: &mut Vec<Item>| {
         order.put(set(i), ordered);
-        let leading = needed(ordered.len(), with_larger);
-        items.extend(rarest(ordered, with_any).iter().enumerate().map(|(place, &element)| {
-            u64::from(element as u32) << 32 | (i as u64) << 1 | u64::from(place < leading)
-        }));
+        items.extend(
+            rarest(ordered, verify.least()).iter().zip(0..).map(|(&element, place)| Item {
+                element: element as u32,
+                set: i as u32,
+                place,
+            }),
+        );
     };
     let of_chunk = |chunk: usize| {
         let (mut ordered, mut items) = (Vec::new(), Vec::new());
@@ -130,11 +158,19 @@ fn rare_elements<'a>(
         }
         items
     };
-    let chunks: Vec<Vec<u64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
+    let chunks: Vec<Vec<Item>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
     let mut items = chunks.concat();
     drop(chunks);
     items.par_sort_unstable();
     items
+}
+
+/// The size of the largest set that one of this size can be alike, if the rarest element that they share stands at such a
+/// place: nothing before it is shared.
+fn largest(size: u32, place: u32, least: f64) -> u32 {
+    // Of all elements of both, so many must be shared at least. A little more for rounding: the check itself is exact.
+    let most_shared = f64::from(size - place);
+    (most_shared * (1.0 + least) / least - f64::from(size) + 1e-6) as u32
 }
 
 /// Of so many elements, how many of the rarest have one of those that are shared among them, if such a share is shared.
@@ -189,7 +225,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{features::hash::mix, verify::FeatureSet};
+    use crate::verify::FeatureSet;
 
     /// Elements are hashes.
     fn hashed(set: impl Iterator<Item = u32>) -> Vec<u32> {
@@ -201,10 +237,9 @@ mod tests {
     /// All that are compared, and how often.
     fn compared(rarest: &Rarest, sets: usize) -> BTreeMap<(u32, u32), usize> {
         let (mut seen, mut compared) = (vec![u32::MAX; sets], BTreeMap::new());
-        let strangers = vec![0; sets];
         for set in 0..sets as u32 {
             let mut found = Vec::new();
-            rarest.add_smaller(set, 0, (&[], &strangers), &mut seen, &mut found);
+            rarest.add_smaller(set, 0, &[], &mut seen, &mut found);
             found.iter().for_each(|&other| *compared.entry((other, set)).or_default() += 1);
         }
         compared
@@ -234,19 +269,14 @@ mod tests {
             let mut without = vec![false; rarest.ends.len()];
             long.iter().for_each(|(list, _)| without[*list as usize] = true);
             let (mut seen, from) = (vec![u32::MAX; sets.len()], first.min(sets.len() as u32));
-            // Some met before.
-            let met: Vec<u64> = (0..sets.len() as u64).map(|set| mix(set) & mix(!set) & 7).collect();
             for set in 0..sets.len() as u32 {
                 let mut found = Vec::new();
-                rarest.add_smaller(set, from, (&without, &met), &mut seen, &mut found);
+                rarest.add_smaller(set, from, &without, &mut seen, &mut found);
                 prop_assert!(found.iter().all(|other| compared.contains_key(&(*other, set))));
                 prop_assert!(found.iter().all(|&other| other >= from));
                 for other in (from..set).filter(|&other| compared.contains_key(&(other, set))) {
                     let both = |list: &(u32, Vec<u32>)| [other, set].iter().all(|of| list.1.contains(of));
-                    let met_before = met[other as usize] & met[set as usize] != 0;
-                    let left_out = met_before || long.iter().any(both);
-                    prop_assert!(found.contains(&other) || left_out);
-                    prop_assert!(!found.contains(&other) || !met_before);
+                    prop_assert!(found.contains(&other) || long.iter().any(both));
                 }
             }
             for b in 0..sets.len() as u32 {
