@@ -190,7 +190,9 @@ fn many_documents_are_found_by_their_keys_whatever_threads_and_memory() {
         assert!(pairs.iter().all(|p| jaccard(&file, p.a as usize, p.b as usize) >= similarity));
         let recall = decided.checked.recall_of_pairs.unwrap();
         assert!(recall >= 0.98, "{similarity}: {recall}");
-        assert!(decided.checked.left_behind * 200 <= decided.checked.kept, "{:?}", decided.checked);
+        // One in 200, or one by chance.
+        let left = decided.checked.left_behind;
+        assert!(left <= (decided.checked.kept / 200).max(1), "{:?}", decided.checked);
         let lazy = run(&file, dial, Linkage::Star, 1 << 30);
         assert_eq!(lazy.decisions, decided.decisions);
         assert!(lazy.counts.verified < decided.counts.verified);
@@ -226,7 +228,9 @@ fn a_template_costs_little() {
     assert!((0.9..1.1).contains(&pairs), "{:?}", lazy.checked);
     assert_eq!(lazy.checked.left_behind, 0);
     let kept = kept(&lazy);
-    assert_eq!(kept[..10_000].iter().filter(|kept| **kept).count(), 1);
+    // With the first, nearly all have a key in common: .85 of 10,000 have none, by the formula.
+    let keepers = kept[..10_000].iter().filter(|kept| **kept).count();
+    assert!((1..=4).contains(&keepers), "{keepers}");
     // One cluster of them all, whichever way they are linked.
     let components = run(&file, dial, Linkage::Components, 1 << 28);
     assert!(components.decisions[..10_000].iter().all(|decision| decision.keeper == 0));

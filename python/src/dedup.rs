@@ -13,7 +13,7 @@ use lookalike::{
         sketches::{Facts, SketchFile, SketchWriter, Sketches as Made},
     },
     recipe::{Scratch, Sketch, SketchSettings},
-    signature::minhash::{Bands, MinHash, band_keys},
+    signature::minhash::{Bands, MinHash},
     verify::{Verify, jaccard_of_distance},
 };
 use numpy::PyArray1;
@@ -217,7 +217,7 @@ fn with_keys(file: &SketchFile, bands: Bands, folder: &Path) -> lookalike::Resul
     let rows: Vec<usize> = (0..file.len()).collect();
     for rows in rows.chunks(TASK << 8) {
         let some = |rows: &[usize]| {
-            let (mut some, mut minima) = (Made::default(), Vec::new());
+            let (mut some, mut minima, mut keys) = (Made::default(), Vec::new(), Vec::new());
             for &row in rows {
                 let facts = file.facts()[row];
                 if facts.signed == 0 {
@@ -225,7 +225,7 @@ fn with_keys(file: &SketchFile, bands: Bands, folder: &Path) -> lookalike::Resul
                     continue;
                 }
                 minhash.minima(file.set(row), &mut minima);
-                let keys: Vec<u32> = band_keys(&minima, bands).collect();
+                minhash.keys(&minima, bands, &mut keys);
                 let signature = Signature::from_words(bits, file.signature(row).to_vec())?;
                 let (set, weights) = (file.set(row), file.weights(row));
                 let sketch = Sketch { signature, set, weights, keys: &keys };

@@ -105,29 +105,84 @@ struct Scratch {
     words: Vec<u64>,
     masks: Vec<u64>,
     pairs: Vec<u64>,
-    seen: Vec<u8>,
+    seen: Seen,
+    ordered: Ordered,
+}
+
+/// Items with the same key side by side, in the order of their entries.
+#[derive(Default)]
+struct Ordered {
+    items: Vec<u64>,
+    ends: Vec<usize>,
+}
+
+/// Items of so many bins are told apart at a time: what is written to stays in the first-level cache.
+const MOST_BINS: usize = 1 << 11;
+
+impl Ordered {
+    /// Keys are hashes, so a part of their bits puts few of them into the same bin, and only those have to be sorted.
+    fn put(&mut self, items: &[u64]) {
+        let bins = (items.len() / 2).next_power_of_two().min(MOST_BINS);
+        let bin = |item: u64| (item >> 32) as usize & (bins - 1);
+        self.ends.clear();
+        self.ends.resize(bins, 0);
+        items.iter().for_each(|&item| self.ends[bin(item)] += 1);
+        let mut end = 0;
+        for ends in &mut self.ends {
+            end += std::mem::replace(ends, end);
+        }
+        self.items.resize(items.len(), 0);
+        for &item in items {
+            let next = &mut self.ends[bin(item)];
+            self.items[*next] = item;
+            *next += 1;
+        }
+        let mut start = 0;
+        for &end in &self.ends {
+            self.items[start..end].sort_unstable();
+            start = end;
+        }
+    }
 }
 
 /// Slots for each item, of which most have a key of their own; in a part with very many of one key there need not be more.
 const SLOTS: usize = 4;
 const MOST_SLOTS: usize = 1 << 20;
 
+/// Which keys were met more than once; of some others it is thought, too.
+#[derive(Default)]
+struct Seen {
+    slots: Vec<u8>,
+}
+
+impl Seen {
+    fn clear(&mut self, keys: usize) {
+        self.slots.clear();
+        self.slots.resize((keys * SLOTS).next_power_of_two().min(MOST_SLOTS), 0);
+    }
+
+    #[inline(always)]
+    fn note(&mut self, key: u32) {
+        let slot = key as usize & (self.slots.len() - 1);
+        self.slots[slot] = self.slots[slot] << 1 | 1;
+    }
+
+    #[inline(always)]
+    fn is_shared(&self, key: u32) -> bool {
+        self.slots[key as usize & (self.slots.len() - 1)] > 1
+    }
+}
+
 /// The items whose keys others may have as well: not many, so that not many have to be sorted. Those that have a key in
 /// common are all among them.
-fn shared<'a>(items: &'a mut [u64], seen: &mut Vec<u8>) -> &'a mut [u64] {
-    let slots = (items.len() * SLOTS).next_power_of_two().min(MOST_SLOTS);
-    let slot = |item: u64| (item >> 32) as usize & (slots - 1);
-    seen.clear();
-    seen.resize(slots, 0);
-    for &item in items.iter() {
-        let seen = &mut seen[slot(item)];
-        *seen = *seen << 1 | 1;
-    }
+fn shared<'a>(items: &'a mut [u64], seen: &mut Seen) -> &'a mut [u64] {
+    seen.clear(items.len());
+    items.iter().for_each(|item| seen.note((item >> 32) as u32));
     let mut len = 0;
     for i in 0..items.len() {
         let item = items[i];
         items[len] = item;
-        len += usize::from(seen[slot(item)] > 1);
+        len += usize::from(seen.is_shared((item >> 32) as u32));
     }
     &mut items[..len]
 }
@@ -139,6 +194,25 @@ struct Columns {
 }
 
 impl Columns {
+    /// The same as [`shared`], for all entries of a band: how many items are they?
+    fn shared(&self, band: usize, entries: usize, seen: &mut Seen, items: &mut [u64]) -> usize {
+        let blocks = || {
+            let blocks = self.cells.chunks(BLOCK * self.width).zip((0..entries).step_by(BLOCK));
+            let keys = |block: usize| BLOCK.min(entries - block);
+            blocks.map(move |(cells, first)| (first, &cells[band * BLOCK..][..keys(first)]))
+        };
+        seen.clear(entries);
+        blocks().for_each(|(_, keys)| keys.iter().for_each(|&key| seen.note(key)));
+        let mut len = 0;
+        for (first, keys) in blocks() {
+            for (&key, entry) in keys.iter().zip(first as u64..) {
+                items[len] = u64::from(key) << 32 | entry;
+                len += usize::from(seen.is_shared(key));
+            }
+        }
+        len
+    }
+
     #[inline(always)]
     fn key(&self, band: usize, entry: usize) -> u32 {
         self.cells[entry / BLOCK * (BLOCK * self.width) + band * BLOCK + entry % BLOCK]
@@ -259,9 +333,21 @@ impl<'a> Finder<'a> {
         aside: &Mutex<Aside>,
     ) -> Result<()> {
         let items = shared(items, &mut scratch.seen);
-        items.sort_unstable();
-        let buckets = items.chunk_by(|a, b| a >> 32 == b >> 32);
-        for bucket in buckets {
+        self.find_in_shared(band, items, scratch, pairs, aside)
+    }
+
+    /// The same among items whose keys may well be shared.
+    fn find_in_shared(
+        &self,
+        band: usize,
+        items: &[u64],
+        scratch: &mut Scratch,
+        pairs: &Pairs,
+        aside: &Mutex<Aside>,
+    ) -> Result<()> {
+        let mut ordered = std::mem::take(&mut scratch.ordered);
+        ordered.put(items);
+        for bucket in ordered.items.chunk_by(|a, b| a >> 32 == b >> 32) {
             match *bucket {
                 [] | [_] => {}
                 // Most are of two, for which there is nothing to get ready.
@@ -269,6 +355,7 @@ impl<'a> Finder<'a> {
                 _ => self.compare(band, bucket, scratch, pairs, aside)?,
             }
         }
+        scratch.ordered = ordered;
         pairs.add(&mut scratch.pairs)
     }
 
@@ -278,12 +365,10 @@ impl<'a> Finder<'a> {
         let (entries, bands) = (self.alike.entries.len(), self.alike.dial.bands.count);
         let columns = self.columns(0, bands);
         (0..bands).into_par_iter().try_for_each_init(
-            || (Vec::new(), Scratch::default()),
+            || (vec![0; entries], Scratch::default()),
             |(items, scratch), band| {
-                let key = |entry: usize| u64::from(columns.key(band, entry));
-                items.clear();
-                items.extend((0..entries).map(|entry| key(entry) << 32 | entry as u64));
-                self.find_in_part(band, items, scratch, pairs, &aside)
+                let len = columns.shared(band, entries, &mut scratch.seen, items);
+                self.find_in_shared(band, &items[..len], scratch, pairs, &aside)
             },
         )?;
         self.finish(unlocked(aside), pairs)
@@ -599,6 +684,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn items_with_the_same_key_are_side_by_side() {
+        let mut ordered = Ordered::default();
+        for n in [0, 1, 2, 3, 100, 9000_u64] {
+            let items: Vec<u64> = (0..n).rev().map(|i| mix(i % 70) << 32 | i).collect();
+            ordered.put(&items);
+            let buckets = ordered.items.chunk_by(|a, b| a >> 32 == b >> 32);
+            assert_eq!(buckets.clone().count() as u64, n.min(70));
+            assert!(buckets.into_iter().all(|bucket| bucket.is_sorted()));
+            let mut all = ordered.items.clone();
+            all.sort_unstable_by_key(|item| u64::MAX - (item & 0xffff));
+            assert_eq!(all, items);
+        }
+    }
+
+    #[test]
     fn whoever_has_a_key_in_common_is_kept() {
         for n in [0, 1, 2, 100, 5000] {
             // About a third have a key of their own.
@@ -606,7 +706,7 @@ mod tests {
             let all: Vec<u64> = (0..n).map(key).collect();
             let count = |item: u64| all.iter().filter(|other| **other >> 32 == item >> 32).count();
             let mut items = all.clone();
-            let kept = shared(&mut items, &mut Vec::new()).to_vec();
+            let kept = shared(&mut items, &mut Seen::default()).to_vec();
             assert!(kept.iter().all(|item| all.contains(item)));
             let common: Vec<u64> = all.iter().copied().filter(|&item| count(item) > 1).collect();
             assert!(common.iter().all(|item| kept.contains(item)), "{n}");

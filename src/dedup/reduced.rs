@@ -18,6 +18,11 @@ const COMMON: usize = 4;
 /// At most so many elements are told by bits.
 const BITS: usize = 256;
 const WORDS: usize = BITS / 64;
+/// So many bits stand for the others. Two elements with the same bit hide that they are two: there are many more bits than
+/// elements.
+const OTHERS: usize = 768;
+/// Words of a row.
+const ROW: usize = (BITS + OTHERS) / 64;
 /// So many rows are told apart at once.
 const BLOCK: usize = 64;
 /// So many sets are work for one thread.
@@ -60,7 +65,7 @@ impl Reduced {
     }
 
     fn push(&mut self, set: &[u32], common: &[u32], verify: Verify) {
-        let (mut row, mut at) = ([0_u64; 2 * WORDS], 0);
+        let (mut row, mut at) = ([0_u64; ROW], 0);
         let start = self.others.len();
         for &element in set {
             at += common[at..].iter().take_while(|&&other| other < element).count();
@@ -68,7 +73,7 @@ impl Reduced {
                 Some(&other) if other == element => row[at / 64] |= 1 << (at % 64),
                 _ => {
                     // Elements are hashes.
-                    let bit = BITS + element as usize % BITS;
+                    let bit = BITS + element as usize % OTHERS;
                     row[bit / 64] |= 1 << (bit % 64);
                     self.others.push(element);
                 }
@@ -113,7 +118,7 @@ impl Reduced {
 
     /// The bits of a set.
     pub(crate) fn row(&self, i: usize) -> &[u64] {
-        &self.rows[i * 2 * WORDS..][..2 * WORDS]
+        &self.rows[i * ROW..][..ROW]
     }
 
     /// Adds to `found` which of these rows can be alike a set; `at` tells the set of a row.
@@ -124,7 +129,7 @@ impl Reduced {
         (rows, at): (&[u64], impl Fn(usize) -> usize),
         found: &mut Vec<usize>,
     ) {
-        let mut distances = vec![0; rows.len() / (2 * WORDS)];
+        let mut distances = vec![0; rows.len() / ROW];
         kernel.distances(self.row(i), rows, &mut distances);
         // Two sets share at most the bits that both have, and as many more as have lost theirs to others. Twice the bits
         // that both have are all bits of both less the distance.

@@ -44,6 +44,23 @@ pub(super) fn bits(minima: &[u32], words: &mut [u64]) {
     for (minima, word) in minima.as_chunks::<64>().0.iter().zip(words) {
         let mut mixed = *minima;
         mixed.iter_mut().for_each(|minimum| *minimum = mix32(*minimum) & 1);
-        *word = mixed.iter().fold(0, |word, &bit| word << 1 | u64::from(bit));
+        // Each bit goes to its place by itself: so several do at a time.
+        *word = (0..64).fold(0, |word, i| word | u64::from(mixed[i]) << (63 - i));
     }
+}
+
+/// The keys of bands: hashes of several minima each. A band has one of every so many as there are bands, so that those of
+/// neighboring bands are side by side and several keys are made at a time.
+#[inline(always)]
+pub(super) fn keys(minima: &[u32], keys: &mut [u32]) {
+    if keys.is_empty() {
+        return;
+    }
+    keys.fill(0x9e37_79b9);
+    for minima in minima.chunks_exact(keys.len()) {
+        for (key, &minimum) in keys.iter_mut().zip(minima) {
+            *key = (key.rotate_left(5) ^ minimum).wrapping_mul(0xcc9e_2d51);
+        }
+    }
+    keys.iter_mut().for_each(|key| *key = mix32(*key));
 }

@@ -29,6 +29,7 @@ use crate::{Error, Result};
 pub use check::{Besides, InOrder, Met, Near, Pair, Probe, READ_PAST, Stretch};
 pub(crate) use check::{Head, LINE_WORDS};
 pub use minima::Functions;
+#[cfg(test)]
 pub(crate) use minima::mix32;
 pub(crate) use shared::merged;
 pub use sliced::Match;
@@ -59,6 +60,7 @@ trait Level: Copy {
     fn check_in_order(self, task: InOrder<'_>, found: &mut Vec<Met>);
     fn minima(self, set: &[u32], functions: &Functions, minima: &mut [u32]);
     fn bits_of_minima(self, minima: &[u32], words: &mut [u64]);
+    fn keys_of_minima(self, minima: &[u32], keys: &mut [u32]);
     fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize>;
 }
 
@@ -230,6 +232,15 @@ macro_rules! compile_level {
                 }
                 // SAFETY: whoever has the level has the features.
                 unsafe { run(minima, words) }
+            }
+
+            fn keys_of_minima(self, minima: &[u32], keys: &mut [u32]) {
+                #[target_feature(enable = $features)]
+                fn run(minima: &[u32], keys: &mut [u32]) {
+                    minima::keys(minima, keys);
+                }
+                // SAFETY: whoever has the level has the features.
+                unsafe { run(minima, keys) }
             }
 
             fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
@@ -421,6 +432,11 @@ impl Kernel {
     pub fn bits_of_minima(self, minima: &[u32], words: &mut [u64]) {
         assert_eq!(minima.len(), words.len() * 64, "a minimum for each bit");
         chosen!(self, level => level.bits_of_minima(minima, words));
+    }
+
+    /// As many keys as there is room for, each a hash of as many minima as there are for each.
+    pub fn keys_of_minima(self, minima: &[u32], keys: &mut [u32]) {
+        chosen!(self, level => level.keys_of_minima(minima, keys));
     }
 }
 

@@ -79,6 +79,10 @@ impl Level for Scalar {
         minima::bits(minima, words);
     }
 
+    fn keys_of_minima(self, minima: &[u32], keys: &mut [u32]) {
+        minima::keys(minima, keys);
+    }
+
     fn shared(self, a: &[u32], b: &[u32], needed: usize) -> Option<usize> {
         shared::shared(a, b, needed)
     }

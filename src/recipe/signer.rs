@@ -11,7 +11,7 @@ use crate::{
     },
     signature::{
         margins::{margins_of, signature_of},
-        minhash::{Bands, MinHash, band_keys, element},
+        minhash::{Bands, MinHash, element},
         simhash, topsig,
     },
 };
@@ -188,7 +188,7 @@ impl Signer {
         minhash.minima(set, minima);
         keys.clear();
         if let Some(bands) = bands {
-            keys.extend(band_keys(minima, bands));
+            minhash.keys(minima, bands, keys);
         }
         Some(minhash.signature(minima))
     }

@@ -10,7 +10,7 @@ use super::Signature;
 use crate::{
     Error, Result,
     features::hash::mix,
-    hamming::{Functions, Kernel, kernel, mix32},
+    hamming::{Functions, Kernel, kernel},
 };
 
 /// Keys made of whole minima: `count` bands of `rows` minima each.
@@ -69,21 +69,19 @@ impl MinHash {
         self.kernel.bits_of_minima(minima, &mut words);
         Signature { bits: minima.len() as u32, words }
     }
-}
 
-/// The keys of a set with these minima, which must suffice for the bands.
-pub fn band_keys<'a>(minima: &'a [u32], bands: Bands) -> impl Iterator<Item = u32> + 'a {
-    let band = |band: &[u32]| {
-        band.iter().fold(0x9e37_79b9, |key: u32, &minimum| {
-            (key.rotate_left(5) ^ minimum).wrapping_mul(0xcc9e_2d51)
-        })
-    };
-    minima.chunks_exact(bands.rows).take(bands.count).map(move |minima| mix32(band(minima)))
+    /// The keys of a set with these minima, which must suffice for the bands, in place of what was in `keys`.
+    pub fn keys(&self, minima: &[u32], bands: Bands, keys: &mut Vec<u32>) {
+        keys.clear();
+        keys.resize(bands.count, 0);
+        self.kernel.keys_of_minima(&minima[..bands.count * bands.rows], keys);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hamming::mix32;
 
     fn random(seed: u64, n: usize) -> Vec<u32> {
         (0..n as u64).map(|i| mix(seed.wrapping_mul(1 << 32).wrapping_add(i)) as u32).collect()
@@ -112,6 +110,16 @@ mod tests {
                 let set = signature.words()[bit / 64] >> (63 - bit % 64) & 1 == 1;
                 assert_eq!(set, mix32(minimum) & 1 == 1, "{kernel:?}, bit {bit}");
             }
+            let (bands, mut keys) = (Bands { count: 31, rows: 6 }, vec![7]);
+            minhash.keys(&minima, bands, &mut keys);
+            for (band, &key) in keys.iter().enumerate() {
+                let minima = (0..bands.rows).map(|row| minima[row * bands.count + band]);
+                let hashed = minima.fold(0x9e37_79b9_u32, |key, minimum| {
+                    (key.rotate_left(5) ^ minimum).wrapping_mul(0xcc9e_2d51)
+                });
+                assert_eq!(key, mix32(hashed), "{kernel:?}, band {band}");
+            }
+            assert_eq!(keys.len(), bands.count);
         }
     }
 
@@ -130,7 +138,9 @@ mod tests {
                     set.extend(random(3 * trial + side + 1_000_000, own as usize));
                     let mut minima = Vec::new();
                     minhash.minima(&set, &mut minima);
-                    (minhash.signature(&minima), band_keys(&minima, bands).collect::<Vec<u32>>())
+                    let mut keys = Vec::new();
+                    minhash.keys(&minima, bands, &mut keys);
+                    (minhash.signature(&minima), keys)
                 });
                 let words = |side: usize| sides[side].0.words();
                 distance += minhash.kernel.distance(words(0), words(1));
