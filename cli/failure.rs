@@ -27,10 +27,7 @@ pub(crate) fn check_radius(radius: u32, bits: u32) -> anyhow::Result<()> {
         return Ok(());
     }
     let problem = format!("signatures have {bits} bits, so no two are {radius} apart");
-    Err(hinted(
-        problem,
-        "say a smaller `--radius`; near-duplicates are within a quarter of the bits",
-    ))
+    Err(hinted(problem, "say a smaller radius; near-duplicates are within a quarter of the bits"))
 }
 
 impl fmt::Display for Hinted {
@@ -101,6 +98,10 @@ fn hint_of_engine(error: &Error) -> Option<&'static str> {
         Error::Damaged { path, .. } => Some(way_out_of_damage(path)),
         Error::Store { source, .. } if is_full(source.as_ref()) => Some(FULL),
         Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(FULL),
+        Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
+            let is_signatures = suffix_of(path).as_deref() == Some("sig");
+            is_signatures.then_some("`lookalike sign INPUT... -o FILE.sig` makes such a file")
+        }
         Error::Locked { .. } => Some(
             "only one process writes to a SQLite collection at a time; searches may go on meanwhile",
         ),

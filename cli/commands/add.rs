@@ -17,7 +17,7 @@ use self::batches::{Batches, Durable, How};
 use super::{Global, Outcome, sign::Unsigned};
 use crate::{
     collection,
-    failure::hinted,
+    failure::{check_radius, hinted},
     input::InputArgs,
     output::{counted, print, say, tell},
 };
@@ -94,7 +94,10 @@ impl Add {
         say_when_interrupted(&durable, &self.collection);
         let collection = collection::open(&self.collection, global)?;
         let how = match self.unless_seen {
-            Some(radius) => How::UnlessSeen(radius),
+            Some(radius) => {
+                check_radius(radius, collection.about().bits)?;
+                How::UnlessSeen(radius)
+            }
             None => How::Put(self.if_exists.into()),
         };
         let most = self.batch as usize;

@@ -15,7 +15,7 @@ use self::built::Built;
 pub(super) use self::built::SEED;
 use super::{Global, Outcome};
 use crate::{
-    failure::hinted,
+    failure::{check_radius, hinted},
     index::{Choice, SCAN_WINS, Task, Wanted, choose},
     output::{check_place, open_signatures, print, say},
     planner::Planner,
@@ -102,6 +102,7 @@ impl Build {
     /// What to build.
     fn choose(&self, file: &SignatureFile, global: &Global) -> anyhow::Result<Choice> {
         self.check_keys()?;
+        check_radius(self.radius.unwrap_or_default(), file.signatures().bits())?;
         let plans = |task: &_| Ok(Planner::new(file, task, global)?.plans(task));
         let chosen = choose(self.index, &self.task(file), plans)?;
         if chosen.why == SCAN_WINS {

@@ -23,7 +23,7 @@ use self::grouped::{Grouped, Member};
 use super::{Global, Outcome, join::JoinArgs};
 use crate::{
     collection,
-    failure::hinted,
+    failure::{check_radius, hinted},
     output::{RowFormat, RowWriter, check_rows, counted, print, say},
 };
 
@@ -139,6 +139,7 @@ impl Cluster {
                 "say how many bits apart documents look alike, as in `--radius 36`",
             ));
         };
+        check_radius(radius, collection.about().bits)?;
         if self.linkage != Linkage::Components {
             return Err(hinted(
                 format!("{name}: the clusters of a collection are components"),

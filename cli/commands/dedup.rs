@@ -316,7 +316,9 @@ impl Run<'_> {
     /// What it would take; nothing is written.
     fn estimate(&self, sources: &Sources) -> anyhow::Result<Outcome> {
         let threads = self.global.threads();
-        let estimate = estimate(sources, &self.signer, self.dial, self.args.memory, threads)?;
+        let Dedup { memory, input, .. } = self.args;
+        let on_error = input.read.on_error;
+        let estimate = estimate(sources, &self.signer, self.dial, *memory, threads, on_error)?;
         match self.global.json() {
             true => print(serde_json::to_string(&estimate)?)?,
             false => print(estimate.summary())?,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Global, Outcome, at_least_one};
 use crate::{
+    failure::check_radius,
     index::parse_share,
     opened::Opened,
     output::print,
@@ -68,6 +69,7 @@ pub(crate) struct PlanCommand {
 impl PlanCommand {
     pub(crate) fn run(self, global: &Global) -> anyhow::Result<Outcome> {
         let file = Opened::new(&self.file)?.file;
+        check_radius(self.radius.unwrap_or_default(), file.signatures().bits())?;
         let task = self.task();
         let plans = Planner::new(&file, &task, global)?.plans(&task);
         let rows = file.signatures().len();

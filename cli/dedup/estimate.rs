@@ -13,7 +13,7 @@ use lookalike::{
 use serde::Serialize;
 
 use crate::{
-    input::{self, Sources},
+    input::{self, OnError, Sources},
     size,
 };
 
@@ -41,28 +41,40 @@ pub(crate) fn estimate(
     dial: Dial,
     memory: u64,
     threads: usize,
+    on_error: OnError,
 ) -> anyhow::Result<Estimate> {
     let started = Instant::now();
     let sketch = SketchSettings { bands: Some(dial.bands), weights: dial.verify.needs_weights() };
     let shape = (signer.recipe().signature.bits, dial.bands.count);
     let sign = |number: usize, chunk| {
         let mut sketches = Sketches::default();
-        let (mut scratch, mut bytes) = (Scratch::default(), 0);
+        let (mut scratch, mut bytes, mut bad) = (Scratch::default(), 0, None);
         if number < CHUNKS {
-            for document in sources.parse(chunk).into_iter().flatten() {
+            for record in sources.parse(chunk) {
+                let document = match record {
+                    Ok(document) => document,
+                    Err(record) => {
+                        bad.get_or_insert(record);
+                        continue;
+                    }
+                };
                 bytes += document.text.len() as u64;
                 let text = Signer::text_of(&document, signer.recipe().html);
                 let sketch = signer.sketch(&text, sketch, &mut scratch);
                 sketches.push(&document.id, NOTHING, sketch.as_ref(), shape);
             }
         }
-        (number, sketches, bytes)
+        (number, sketches, bytes, bad)
     };
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sketches");
     let mut writer = SketchWriter::create(&path, shape.0, shape.1, sketch.weights)?;
     let (mut read, mut whole, mut texts) = (0, true, 0);
-    input::run(sources, threads, sign, |(number, sketches, bytes)| {
+    input::run(sources, threads, sign, |(number, sketches, bytes, bad)| {
+        // A run would stop at it, too.
+        if let (Some(bad), OnError::Stop) = (bad, on_error) {
+            return Err(bad.into());
+        }
         if number >= CHUNKS {
             whole = false;
             return Ok(ControlFlow::Break(()));

@@ -245,9 +245,16 @@ fn ids_must_tell_documents_apart() {
 fn settings_that_say_nothing_are_refused() {
     let place = Place::new();
     place.write("news.jsonl", jsonl(&stories(20)));
+    place.expect(0, "sign news.jsonl -o news.sig");
+    place.expect(0, "create news");
     for (line, told) in [
         ("dedup news.jsonl --source-field sorce", "no document has a field `sorce`"),
         ("dedup news.jsonl --radius 257", "no two are 257 apart"),
+        ("build news.sig -o news.idx --radius 257", "no two are 257 apart"),
+        ("plan news.sig --radius 257", "no two are 257 apart"),
+        ("add news news.jsonl --unless-seen 257", "no two are 257 apart"),
+        ("cluster news --radius 257", "no two are 257 apart"),
+        ("join new.sig --radius 3", "hint: `lookalike sign INPUT"),
         ("dedup news.jsonl --pairs x.jsonl --clusters x.jsonl", "both pairs and clusters"),
     ] {
         let said = place.expect(2, line);
@@ -552,6 +559,11 @@ fn a_dry_run_only_estimates() {
     assert!(!place.path("out").exists());
     let said = place.expect(0, "dedup news.jsonl --dry-run --format json");
     assert_eq!(json_lines(&said.out)[0]["documents"], json!(434));
+    // What a run would stop at stops it as well.
+    let said = place.expect(2, "dedup news.jsonl --text-field body --dry-run");
+    assert!(said.err.contains("news.jsonl:1") && said.err.contains("body"), "{}", said.err);
+    let said = place.expect(0, "dedup news.jsonl --text-field body --dry-run --on-error skip");
+    assert!(said.out.contains("documents 0"), "{}", said.out);
 }
 
 /// Slow, but people have such files.
