@@ -259,11 +259,58 @@ fn a_common_footer_costs_little() {
     }
     let (eager, pairs) = listed(&file, dial, Linkage::Star);
     assert_eq!(eager.decisions, decided.decisions);
+    let distinct: BTreeSet<(u32, u32)> = pairs.iter().map(|pair| (pair.a, pair.b)).collect();
+    assert_eq!(distinct.len(), pairs.len(), "each pair once");
     let copies = pairs.iter().filter(|pair| pair.b % 20 == 19 && pair.a + 1 == pair.b).count();
     assert!(copies > 590, "{copies} of 600 near-copies are listed");
     assert!(decided.checked.recall.unwrap() > 0.98, "{:?}", decided.checked);
-    // 14 million. If all in a large bucket were compared with all others in it, it would be 46 million.
+    // If all in a large bucket were compared with all others in it, it would be 46 million.
     assert!(decided.counts.compared < 25_000_000, "{:?}", decided.counts);
+}
+
+/// Near-copies of a template, in buckets that are put aside as dense unless their pairs are listed, beside strangers with a
+/// footer, in buckets that are put aside in any case. Whoever has no key in common does not meet, whichever way.
+#[test]
+fn whoever_lists_pairs_keeps_the_same() {
+    let mut random = Random(21);
+    let (template, footer) = (random.words(60), random.words(60).join(" "));
+    let mut texts = self::texts(22, 3000);
+    for _ in 0..4500 {
+        let mut copy = template.clone();
+        copy[random.below(60)] = format!("x{}", random.below(1 << 40));
+        texts.push(copy.join(" "));
+        let length = 4 + random.below(30);
+        texts.push(format!("{} {footer}", random.words(length).join(" ")));
+    }
+    for similarity in [0.7, 0.8] {
+        let dial = dial(similarity);
+        let (_folder, file) = sketched(&texts, &dial, None);
+        let lazy = run(&file, dial, Linkage::Star, 1 << 28);
+        let (eager, pairs) = listed(&file, dial, Linkage::Star);
+        assert!(lazy.counts.dense > 0 && eager.counts.dense == 0);
+        assert_eq!(eager.decisions, lazy.decisions);
+        let mut found: Vec<(u32, u32)> = pairs.iter().map(|pair| (pair.a, pair.b)).collect();
+        found.sort_unstable();
+        assert!(found.is_sorted_by(|a, b| a < b), "each pair once");
+        let share_a_key = |a: u32, b: u32| {
+            let keys = [a, b].map(|row| file.keys(row as usize));
+            keys[0].iter().zip(keys[1]).any(|(a, b)| a == b)
+        };
+        // All that there should be, and nothing else.
+        let kernel = lookalike::hamming::kernel().unwrap();
+        let near = |a: u32, b: u32| {
+            let [a, b] = [a, b].map(|row| file.signature(row as usize));
+            kernel.distance(a, b) <= dial.radius
+        };
+        for row in (0..texts.len() as u32).step_by(90) {
+            for other in (0..texts.len() as u32).filter(|&other| other != row) {
+                let pair = (row.min(other), row.max(other));
+                let alike = jaccard(&file, row as usize, other as usize) >= similarity;
+                let listed = alike && near(row, other) && share_a_key(row, other);
+                assert_eq!(found.binary_search(&pair).is_ok(), listed, "{pair:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use lookalike::{
         sketches::SketchFile,
     },
     recipe::SketchSettings,
+    signature::minhash::Bands,
     verify::Verify,
 };
 use serde_json::{Value, json};
@@ -415,6 +416,7 @@ impl Run<'_> {
             "keep": args.keep.to_string(),
             "linkage": args.linkage.to_string(),
             "recipe": self.signer.recipe().hash(),
+            "keys": Bands::SCHEME,
             "pairs": args.pairs,
             "radius": self.dial.radius,
             "against": against,

@@ -50,6 +50,12 @@ impl<'a> Alike<'a> {
         matches!(self.dial.verify, Verify::Jaccard(_))
     }
 
+    /// Whether two entries have a key in common.
+    fn share_a_key(&self, a: u32, b: u32) -> bool {
+        let [a, b] = [a, b].map(|entry| self.sketches.keys(self.entries.row(entry)));
+        a.iter().zip(b).any(|(a, b)| a == b)
+    }
+
     /// The sets of some entries, if it is their Jaccard coefficients that count.
     pub(crate) fn reduced(&self, entries: &[u32]) -> Option<Reduced> {
         let set = |i: usize| self.set(entries[i]).elements;
@@ -91,8 +97,11 @@ impl Likeness for Alike<'_> {
             None => self.alike(ranks[a], ranks[b]),
             Some(sets) => {
                 let similarity = sets.alike(self.kernel, self.dial.verify, a, b)?;
-                let distance = self.distance(self.at(ranks[a]), self.at(ranks[b]));
-                (distance <= self.dial.radius).then_some(similarity)
+                let (a, b) = (self.at(ranks[a]), self.at(ranks[b]));
+                // Groups may be of several buckets, and whoever has no key in common does not meet otherwise either.
+                let is_candidate =
+                    self.distance(a, b) <= self.dial.radius && self.share_a_key(a, b);
+                is_candidate.then_some(similarity)
             }
         }
     }

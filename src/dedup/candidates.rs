@@ -42,8 +42,9 @@ const DENSE: f64 = (1 << 20) as f64;
 const DENSE_SHARE: f64 = 1.0 / 16.0;
 /// Whatever the share, more pairs than this are never listed.
 const LISTED: f64 = (1 << 27) as f64;
-/// A bucket of so many is not compared, unless by rarest features: it takes a second key in common to find its pairs.
-pub(crate) const HUGE: usize = 1 << 18;
+/// A bucket of so many is not compared: it takes a second key in common to find its pairs. Nor are more strangers put aside at
+/// a time, for which there has to be room.
+const HUGE: usize = 1 << 18;
 /// So many rows of a large bucket are work for one thread.
 const ROWS: usize = 64;
 /// How many pairs of a large bucket are looked at to tell whether it is dense.
@@ -76,7 +77,8 @@ struct Aside {
     dense: Vec<Group>,
     /// Bands, keys and sizes.
     huge: Vec<(usize, u32, usize)>,
-    strangers: Strangers,
+    /// Bands, keys and members.
+    strangers: Vec<(usize, u32, Vec<u32>)>,
 }
 
 /// Large buckets of entries that are mostly not alike.
@@ -84,16 +86,17 @@ struct Aside {
 struct Strangers {
     /// Their bands and keys.
     buckets: HashSet<(usize, u32)>,
-    /// The entries of all of them, some more than once.
+    /// The entries of all of them, ascending.
     entries: Vec<u32>,
 }
 
-impl Aside {
-    fn append(&mut self, more: Aside) {
-        self.dense.extend(more.dense);
-        self.huge.extend(more.huge);
-        self.strangers.buckets.extend(more.strangers.buckets);
-        self.strangers.entries.extend(more.strangers.entries);
+impl Strangers {
+    /// The entries with those of another bucket.
+    fn with(&self, members: &[u32]) -> Vec<u32> {
+        let mut all = [&self.entries[..], members].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 }
 
@@ -116,7 +119,7 @@ struct Ordered {
     ends: Vec<usize>,
 }
 
-/// Items of so many bins are told apart at a time: what is written to stays in the first-level cache.
+/// At most so many bins: as many lines are written to, which stay in the cache.
 const MOST_BINS: usize = 1 << 11;
 
 impl Ordered {
@@ -173,18 +176,24 @@ impl Seen {
     }
 }
 
-/// The items whose keys others may have as well: not many, so that not many have to be sorted. Those that have a key in
-/// common are all among them.
-fn shared<'a>(items: &'a mut [u64], seen: &mut Seen) -> &'a mut [u64] {
-    seen.clear(items.len());
-    items.iter().for_each(|item| seen.note((item >> 32) as u32));
+/// Puts the items whose keys others may have as well into `kept`, in place of what was there: not many of so many, so that not
+/// many have to be sorted. Those that have a key in common are all among them.
+#[inline(always)]
+fn keep_shared(
+    items: impl Iterator<Item = u64> + Clone,
+    most: usize,
+    seen: &mut Seen,
+    kept: &mut Vec<u64>,
+) {
+    seen.clear(most);
+    items.clone().for_each(|item| seen.note((item >> 32) as u32));
+    kept.resize(most, 0);
     let mut len = 0;
-    for i in 0..items.len() {
-        let item = items[i];
-        items[len] = item;
+    items.for_each(|item| {
+        kept[len] = item;
         len += usize::from(seen.is_shared((item >> 32) as u32));
-    }
-    &mut items[..len]
+    });
+    kept.truncate(len);
 }
 
 /// The keys of some bands, block after block, in each band after band.
@@ -194,23 +203,13 @@ struct Columns {
 }
 
 impl Columns {
-    /// The same as [`shared`], for all entries of a band: how many items are they?
-    fn shared(&self, band: usize, entries: usize, seen: &mut Seen, items: &mut [u64]) -> usize {
-        let blocks = || {
-            let blocks = self.cells.chunks(BLOCK * self.width).zip((0..entries).step_by(BLOCK));
-            let keys = |block: usize| BLOCK.min(entries - block);
-            blocks.map(move |(cells, first)| (first, &cells[band * BLOCK..][..keys(first)]))
-        };
-        seen.clear(entries);
-        blocks().for_each(|(_, keys)| keys.iter().for_each(|&key| seen.note(key)));
-        let mut len = 0;
-        for (first, keys) in blocks() {
-            for (&key, entry) in keys.iter().zip(first as u64..) {
-                items[len] = u64::from(key) << 32 | entry;
-                len += usize::from(seen.is_shared(key));
-            }
-        }
-        len
+    /// The keys of a band, each with its entry.
+    fn items(&self, band: usize, entries: usize) -> impl Iterator<Item = u64> + Clone {
+        let blocks = self.cells.chunks(BLOCK * self.width).zip((0..entries).step_by(BLOCK));
+        blocks.flat_map(move |(cells, first)| {
+            let keys = &cells[band * BLOCK..][..BLOCK.min(entries - first)];
+            keys.iter().zip(first as u64..).map(|(&key, entry)| u64::from(key) << 32 | entry)
+        })
     }
 
     #[inline(always)]
@@ -241,7 +240,7 @@ impl<'a> Finder<'a> {
             return self.find_by_band(pairs);
         }
         let at_once = at_once.clamp(1, 16);
-        let mut all = Aside::default();
+        let (mut found, mut strangers) = (Found::default(), Strangers::default());
         for first in (0..bands).step_by(at_once) {
             let width = at_once.min(bands - first);
             let columns = self.columns(first, width);
@@ -249,22 +248,45 @@ impl<'a> Finder<'a> {
                 let column = |entry: usize| columns.key(band, entry);
                 let aside = self.find_in_band(first + band, column, pairs)?;
                 self.huge.extend(aside.huge.iter().map(|&(band, key, _)| (band, key)));
-                all.append(aside);
-                done(first + band + 1, bands);
+                self.take_aside(aside, &mut strangers, &mut found, pairs)?;
+                done(first + band + 1, bands + 1);
             }
         }
-        self.finish(all, pairs)
+        found.dense.extend(self.compare_strangers(strangers, pairs)?);
+        done(bands + 1, bands + 1);
+        Ok(self.finished(found))
     }
 
-    /// Compares what was put aside.
-    fn finish(self, aside: Aside, pairs: &Pairs) -> Result<Found> {
-        let Aside { mut dense, huge, strangers } = aside;
-        dense.extend(self.compare_strangers(strangers, pairs)?);
+    /// Takes what was put aside. If strangers become too many, those so far are compared.
+    fn take_aside(
+        &self,
+        mut aside: Aside,
+        strangers: &mut Strangers,
+        found: &mut Found,
+        pairs: &Pairs,
+    ) -> Result<()> {
+        found.dense.extend(aside.dense);
+        found.huge.extend(aside.huge.iter().map(|&(.., size)| size));
         // Threads end in any order.
-        dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
-        let mut huge: Vec<usize> = huge.iter().map(|&(.., size)| size).collect();
-        huge.sort_unstable();
-        Ok(Found { compared: self.compared.into_inner(), dense, huge })
+        aside.strangers.sort_unstable();
+        for (band, key, members) in aside.strangers {
+            let mut entries = strangers.with(&members);
+            if entries.len() > HUGE && !strangers.entries.is_empty() {
+                found.dense.extend(self.compare_strangers(std::mem::take(strangers), pairs)?);
+                entries = strangers.with(&members);
+            }
+            strangers.entries = entries;
+            strangers.buckets.insert((band, key));
+        }
+        Ok(())
+    }
+
+    /// What was found, in an order that no thread had a part in.
+    fn finished(self, mut found: Found) -> Found {
+        found.dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
+        found.huge.sort_unstable();
+        found.compared = self.compared.into_inner();
+        found
     }
 
     /// A few entries are one bucket.
@@ -272,9 +294,7 @@ impl<'a> Finder<'a> {
         if self.alike.entries.len() > 1 {
             let mut scratch = Scratch::default();
             self.gather(0..self.alike.entries.len() as u32, &mut scratch);
-            self.compare_rows(&scratch, pairs, |i, bucket, masks, found| {
-                self.compare_one(0, i, bucket, masks, found);
-            })?;
+            self.compare_rows(0, &scratch, pairs)?;
         }
         Ok(Found { compared: self.compared.into_inner(), ..Found::default() })
     }
@@ -314,29 +334,17 @@ impl<'a> Finder<'a> {
         let mut parts = Parts::new(entries, 1 << bits, item, part_of)
             .map_err(|source| Error::Memory { source })?;
         let aside = Mutex::new(Aside::default());
-        parts
-            .split_mut()
-            .into_par_iter()
-            .try_for_each_init(Scratch::default, |scratch, part| {
-                self.find_in_part(band, part, scratch, pairs, &aside)
-            })?;
+        parts.split_mut().into_par_iter().try_for_each_init(
+            Default::default,
+            |(kept, scratch): &mut (_, Scratch), part| {
+                keep_shared(part.iter().copied(), part.len(), &mut scratch.seen, kept);
+                self.find_in_shared(band, kept, scratch, pairs, &aside)
+            },
+        )?;
         Ok(unlocked(aside))
     }
 
     /// Finds buckets among items, which are keys with their entries.
-    fn find_in_part(
-        &self,
-        band: usize,
-        items: &mut [u64],
-        scratch: &mut Scratch,
-        pairs: &Pairs,
-        aside: &Mutex<Aside>,
-    ) -> Result<()> {
-        let items = shared(items, &mut scratch.seen);
-        self.find_in_shared(band, items, scratch, pairs, aside)
-    }
-
-    /// The same among items whose keys may well be shared.
     fn find_in_shared(
         &self,
         band: usize,
@@ -365,13 +373,16 @@ impl<'a> Finder<'a> {
         let (entries, bands) = (self.alike.entries.len(), self.alike.dial.bands.count);
         let columns = self.columns(0, bands);
         (0..bands).into_par_iter().try_for_each_init(
-            || (vec![0; entries], Scratch::default()),
-            |(items, scratch), band| {
-                let len = columns.shared(band, entries, &mut scratch.seen, items);
-                self.find_in_shared(band, &items[..len], scratch, pairs, &aside)
+            || (Vec::new(), Scratch::default()),
+            |(kept, scratch), band| {
+                keep_shared(columns.items(band, entries), entries, &mut scratch.seen, kept);
+                self.find_in_shared(band, kept, scratch, pairs, &aside)
             },
         )?;
-        self.finish(unlocked(aside), pairs)
+        let (mut found, mut strangers) = (Found::default(), Strangers::default());
+        self.take_aside(unlocked(aside), &mut strangers, &mut found, pairs)?;
+        found.dense.extend(self.compare_strangers(strangers, pairs)?);
+        Ok(self.finished(found))
     }
 
     /// Compares all in a bucket, or puts the bucket aside.
@@ -385,7 +396,7 @@ impl<'a> Finder<'a> {
     ) -> Result<()> {
         self.gather(bucket.iter().map(|&item| item as u32), scratch);
         if bucket.len() > LARGE {
-            return self.put_aside(band, bucket, scratch, pairs, aside);
+            return self.compare_large(band, bucket, scratch, pairs, aside);
         }
         let Scratch { members, sizes, words, masks, pairs: found, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
@@ -396,8 +407,8 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// Puts a large bucket aside, if there is a better way than to compare all with all.
-    fn put_aside(
+    /// Puts a large bucket aside, unless there is no better way than to compare all with all.
+    fn compare_large(
         &self,
         band: usize,
         bucket: &[u64],
@@ -406,20 +417,15 @@ impl<'a> Finder<'a> {
         aside: &Mutex<Aside>,
     ) -> Result<()> {
         let (key, members) = ((bucket[0] >> 32) as u32, &scratch.members);
-        let by_rarest = self.alike.by_rarest();
         if self.lazy && self.is_dense(members) {
             let group = self.group(members);
             locked(aside).dense.push(group);
-        } else if bucket.len() > HUGE && !(self.lazy && by_rarest) {
+        } else if bucket.len() > HUGE {
             locked(aside).huge.push((band, key, bucket.len()));
-        } else if by_rarest {
-            let strangers = &mut locked(aside).strangers;
-            strangers.buckets.insert((band, key));
-            strangers.entries.extend_from_slice(members);
+        } else if self.alike.by_rarest() {
+            locked(aside).strangers.push((band, key, members.clone()));
         } else {
-            return self.compare_rows(scratch, pairs, |i, bucket, masks, found| {
-                self.compare_one(band, i, bucket, masks, found);
-            });
+            return self.compare_rows(band, scratch, pairs);
         }
         Ok(())
     }
@@ -436,9 +442,10 @@ impl<'a> Finder<'a> {
     /// Of the entries of large buckets, only those are compared that have one of their rarest features in common: each pair
     /// once, however many buckets both are in. That is work for all threads. Gives groups in which nearly all are alike.
     fn compare_strangers(&self, strangers: Strangers, pairs: &Pairs) -> Result<Vec<Group>> {
-        let Strangers { buckets, mut entries } = strangers;
-        entries.sort_unstable();
-        entries.dedup();
+        let Strangers { buckets, entries } = strangers;
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut scratch = Scratch::default();
         self.gather(entries.iter().copied(), &mut scratch);
         let Scratch { members, sizes, words, .. } = &scratch;
@@ -515,18 +522,18 @@ impl<'a> Finder<'a> {
             let near = kernel.distance(signature(i), signature(j)) <= dial.radius;
             if near
                 && sets.alike(kernel, dial.verify, i, j).is_some()
-                && !self.was_compared(buckets, a, b)
+                && self.met_as_strangers(buckets, a, b)
             {
                 found.push(self.ranked(a, b));
             }
         }
     }
 
-    /// Whether the first band that two have in common compared them, and did not put their bucket aside.
-    fn was_compared(&self, aside: &HashSet<(usize, u32)>, a: u32, b: u32) -> bool {
+    /// Whether the first bucket that two have in common is one of these. Otherwise that one has them, or they have none.
+    fn met_as_strangers(&self, buckets: &HashSet<(usize, u32)>, a: u32, b: u32) -> bool {
         let (a, b) = (self.keys(a), self.keys(b));
         let first = (0..a.len()).find(|&band| a[band] == b[band] && !self.is_huge(band, a[band]));
-        first.is_some_and(|band| !aside.contains(&(band, a[band])))
+        first.is_some_and(|band| buckets.contains(&(band, a[band])))
     }
 
     /// The first member of a bucket that is not too small for another.
@@ -536,18 +543,13 @@ impl<'a> Finder<'a> {
     }
 
     /// Has all threads compare the members of a bucket, a few at a time.
-    fn compare_rows(
-        &self,
-        scratch: &Scratch,
-        pairs: &Pairs,
-        compare: impl Fn(usize, &Bucket<'_>, &mut Vec<u64>, &mut Vec<u64>) + Sync,
-    ) -> Result<()> {
+    fn compare_rows(&self, band: usize, scratch: &Scratch, pairs: &Pairs) -> Result<()> {
         let Scratch { members, sizes, words, .. } = scratch;
         let bucket = Bucket { members, sizes, words };
         (0..members.len()).into_par_iter().step_by(ROWS).try_for_each(|start| {
             let (mut masks, mut found) = (Vec::new(), Vec::new());
             for i in start..(start + ROWS).min(members.len()) {
-                compare(i, &bucket, &mut masks, &mut found);
+                self.compare_one(band, i, &bucket, &mut masks, &mut found);
             }
             pairs.add(&mut found)
         })
@@ -637,7 +639,7 @@ impl<'a> Finder<'a> {
         !self.huge.is_empty() && self.huge.contains(&(band, key))
     }
 
-    /// Whether an earlier band has both in one bucket, and does not leave them to others.
+    /// Whether an earlier band has both in one bucket, which was compared or will be.
     fn met_before(&self, band: usize, a: u32, b: u32) -> bool {
         let (a, b) = (&self.keys(a)[..band], &self.keys(b)[..band]);
         let equal = |(a, b): (&[u32], &[u32])| {
@@ -705,8 +707,8 @@ mod tests {
             let key = |i: u64| mix(mix(i) % (n * 2 / 3).max(1)) << 32 | i;
             let all: Vec<u64> = (0..n).map(key).collect();
             let count = |item: u64| all.iter().filter(|other| **other >> 32 == item >> 32).count();
-            let mut items = all.clone();
-            let kept = shared(&mut items, &mut Seen::default()).to_vec();
+            let mut kept = vec![7];
+            keep_shared(all.iter().copied(), all.len(), &mut Seen::default(), &mut kept);
             assert!(kept.iter().all(|item| all.contains(item)));
             let common: Vec<u64> = all.iter().copied().filter(|&item| count(item) > 1).collect();
             assert!(common.iter().all(|item| kept.contains(item)), "{n}");

@@ -13,9 +13,6 @@ const FOUND: f64 = 0.99;
 const STRETCH: f64 = 0.1;
 /// How far beyond the expected distance a candidate may be: all but 1 in 160 pairs are within.
 const DEVIATIONS: f64 = 2.5;
-/// The same where all are compared with all, and how far strangers are left alone: they differ in half of the bits, and
-/// hardly one is so much nearer.
-const DEVIATIONS_OF_ALL: f64 = 4.0;
 
 /// How near-duplicates of some similarity are found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -54,19 +51,6 @@ impl Dial {
             verify,
             recall: 0.98,
         })
-    }
-
-    /// The same where a collection is so small that all signatures are compared: with a wider radius, unless somebody chose
-    /// another or it would meet strangers, so that all but 1 in 30,000 pairs are within.
-    pub(super) fn of_all(self, bits: u32) -> Self {
-        let usual = radius(self.similarity, bits, DEVIATIONS);
-        if self.verify == Verify::None || self.radius != usual {
-            return self;
-        }
-        let half = f64::from(bits) / 2.0;
-        let strangers = half - DEVIATIONS_OF_ALL * (half / 2.0).sqrt();
-        let wide = radius(self.similarity, bits, DEVIATIONS_OF_ALL).min(strangers as u32);
-        Dial { radius: wide.max(usual), ..self }
     }
 
     /// The share of the pairs of this similarity that bands and radius find, if the hash functions are random.
@@ -129,12 +113,6 @@ mod tests {
             assert!(dial.chance(similarity + 0.05, 256) > 0.96, "{dial:?}");
             assert!(dial.chance(1.0, 256) > 0.9999, "{dial:?}");
         }
-        // Where all are compared: wider, but not to where strangers are.
-        for (similarity, radius) in [(0.8, 45), (0.7, 61), (0.5, 92), (0.3, 109)] {
-            assert_eq!(Dial::new(similarity, 256, None).unwrap().of_all(256).radius, radius);
-        }
-        let chosen = Dial { radius: 20, ..Dial::new(0.8, 256, None).unwrap() };
-        assert_eq!(chosen.of_all(256), chosen);
         assert!(Dial::new(0.05, 256, None).is_err());
         assert!(Dial::new(0.2, 256, None).unwrap().chance(0.25, 256) > 0.9);
         assert!(Dial::new(1.0, 256, None).is_ok());

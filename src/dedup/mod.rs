@@ -138,7 +138,6 @@ impl<'a> Dedup<'a> {
             return Err(Error::TooManyRows { rows: sketches.len() });
         }
         let entries = Entries::new(sketches, &limits.left_out);
-        let dial = if entries.len() <= SMALL { dial.of_all(sketches.bits()) } else { dial };
         let usual = entries.len().div_ceil(SAMPLE_OF).clamp(SAMPLE / 20, SAMPLE);
         let documents = limits.check.unwrap_or(usual);
         let sample = Sample::new(sketches, &entries, dial.similarity, documents)?;

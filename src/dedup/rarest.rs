@@ -43,7 +43,7 @@ struct Listed {
 #[derive(Clone, Copy, Default)]
 struct List {
     list: u32,
-    /// The same of the set.
+    /// The size of the largest set that this one can be alike, if the element of the list is the rarest that they share.
     largest: u32,
 }
 
@@ -286,6 +286,22 @@ mod tests {
                     prop_assert!(!alike || compared.contains_key(&(a, b)), "{} and {}", a, b);
                 }
             }
+        }
+    }
+
+    /// Sets of 20 elements of their own and 80 common ones: the first that two share stands at place 20 in both, so that at most
+    /// 80 of 120 are shared.
+    #[test]
+    fn whoever_shares_too_little_behind_a_place_is_passed_over() {
+        assert_eq!(largest(100, 0, 0.8), 125);
+        assert_eq!(largest(100, 20, 0.8), 80);
+        assert_eq!(largest(100, 20, 0.6), 113);
+        let own = |i: u32| 1000 + i * 20..1020 + i * 20;
+        let sets: Vec<Vec<u32>> = (0..300).map(|i| hashed((0..80).chain(own(i)))).collect();
+        for (least, all) in [(0.6, 300 * 299 / 2), (0.7, 0)] {
+            let rarest = Rarest::new(sets.len(), Verify::Jaccard(least), |i| &sets[i]);
+            assert!(rarest.longer_than(100).count() > 0, "common elements are on lists");
+            assert_eq!(compared(&rarest, sets.len()).len(), all, "{least}");
         }
     }
 

@@ -18,8 +18,8 @@ const COMMON: usize = 4;
 /// At most so many elements are told by bits.
 const BITS: usize = 256;
 const WORDS: usize = BITS / 64;
-/// So many bits stand for the others. Two elements with the same bit hide that they are two: there are many more bits than
-/// elements.
+/// So many bits stand for the others. Two elements with the same bit hide that they are two: of documents of some dozens of
+/// words, few have.
 const OTHERS: usize = 768;
 /// Words of a row.
 const ROW: usize = (BITS + OTHERS) / 64;

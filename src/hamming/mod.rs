@@ -436,6 +436,7 @@ impl Kernel {
 
     /// As many keys as there is room for, each a hash of as many minima as there are for each.
     pub fn keys_of_minima(self, minima: &[u32], keys: &mut [u32]) {
+        assert_eq!(minima.len() % keys.len().max(1), 0, "as many minima for each key");
         chosen!(self, level => level.keys_of_minima(minima, keys));
     }
 }

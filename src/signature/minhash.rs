@@ -24,6 +24,9 @@ pub struct Bands {
 }
 
 impl Bands {
+    /// Which minima make which key: keys of different schemes have nothing to do with each other.
+    pub const SCHEME: u32 = 2;
+
     /// The probability that two sets have a key in common.
     pub fn chance(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard.powi(self.rows as i32)).powi(self.count as i32)
