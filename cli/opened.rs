@@ -7,7 +7,7 @@ use std::{
 };
 
 use lookalike::{
-    SignatureFile,
+    SignatureFile, Signatures,
     index::{GraphFile, IndexFile, IsslFile, Method, Shape},
 };
 
@@ -80,6 +80,15 @@ impl OpenedIndex {
             OpenedIndex::Tables(file) => IndexKind::Tables(file.composition().method()),
             OpenedIndex::Graph(file) => IndexKind::Graph(file.shape()),
             OpenedIndex::Issl(file) => IndexKind::Issl { bits: file.bits(), width: file.width() },
+        }
+    }
+
+    /// Refuses signatures that it was not built over. Whoever asks an index has that from it; for those who pass it over.
+    pub(crate) fn check_rows(&self, rows: &Signatures) -> lookalike::Result<()> {
+        match self {
+            OpenedIndex::Tables(file) => file.tables(rows).map(drop),
+            OpenedIndex::Graph(file) => file.check_rows(rows),
+            OpenedIndex::Issl(file) => file.check_rows(rows),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    ffi::OsStr,
+    path::{Path, PathBuf, absolute},
     time::Instant,
 };
 
@@ -16,6 +17,7 @@ use lookalike::{
         sketches::SketchFile,
     },
     recipe::SketchSettings,
+    sigfile::suffix_of,
     signature::minhash::Bands,
     verify::Verify,
 };
@@ -70,7 +72,7 @@ pub(crate) struct Dedup {
 
     /// From which similarity on documents are near-duplicates: the Jaccard coefficient of their sets of
     /// word 3-grams, from 0.1 to 1
-    #[arg(long, value_name = "S", default_value_t = 0.7)]
+    #[arg(long, value_name = "S", default_value_t = 0.7, value_parser = parse_similarity)]
     similarity: f64,
 
     /// Which of a cluster is kept: first, longest, newest:FIELD, max:FIELD, min:FIELD, prefer:FIELD=VALUE,VALUE
@@ -212,6 +214,27 @@ impl Dedup {
     }
 }
 
+/// The folder among the inputs that an output folder would be read with; hidden ones are not.
+fn walked_over<'i>(inputs: &'i [String], output: &Path) -> Option<&'i String> {
+    let output = absolute(output).ok()?;
+    let is_hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
+    inputs.iter().find(|input| {
+        let folder = absolute(input).ok().filter(|folder| folder.is_dir());
+        let inside = folder.as_ref().and_then(|folder| output.strip_prefix(folder).ok());
+        inside.is_some_and(|inside| !inside.iter().any(is_hidden))
+    })
+}
+
+/// A similarity, as 0.7 or 70%.
+fn parse_similarity(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
+    };
+    let number = number.parse::<f64>().map_err(|_| "a similarity is written as 0.7, or 70%")?;
+    Ok(number / unit)
+}
+
 /// Which fields of the documents are wanted, besides text and id.
 enum Wanted {
     All,
@@ -337,8 +360,26 @@ impl Run<'_> {
                 format!("{file} is read, but it is in {}, which is written", output.display());
             return Err(hinted(problem, "name another folder with `-o`"));
         }
+        if let Some(output) = &args.output
+            && let Some(folder) = walked_over(&args.input.inputs, output)
+        {
+            let problem = format!("{} is in {folder}, which is read", output.display());
+            return Err(hinted(
+                problem,
+                "the next run would read it as well: name another folder with `-o`",
+            ));
+        }
         for path in [&args.pairs, &args.clusters].into_iter().flatten() {
             check_output(path, sources)?;
+        }
+        if let Some(path) = &args.clusters
+            && matches!(suffix_of(path).as_deref(), Some("csv" | "tsv" | "parquet"))
+        {
+            let problem = format!("{}: clusters are written as JSON lines", path.display());
+            return Err(hinted(
+                problem,
+                "name it .jsonl; `lookalike cluster` makes a table of the file of `--pairs`",
+            ));
         }
         args.pairs.as_deref().map(RowFormat::of).transpose()?;
         if let (Some(pairs), Some(clusters)) = (&args.pairs, &args.clusters)

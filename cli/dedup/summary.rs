@@ -18,7 +18,7 @@ impl Report {
         let mut text = format!(
             "{removed} of {} {}removed ({share:.1}%): {copies} with the same words, {} near-duplicates; {kept} kept",
             counted(*documents, "document"),
-            if output.is_some() { "" } else { "would be " },
+            if output.is_some() || self.added.is_some() { "" } else { "would be " },
             removed - copies,
         );
         text += &format!(

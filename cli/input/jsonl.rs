@@ -101,8 +101,10 @@ fn finish(
         Field::Null => format!("field `{field}` is null"),
         Field::Other(kind) => format!("field `{field}` is {kind}, not a string"),
     };
+    let is_missing = matches!(text, Field::Missing);
     let bad = BadRecord::new(place, problem);
-    Err(match hint_of_fields(&fields(), field) {
+    // Where the field is there, it is this record that is odd, not the name.
+    Err(match is_missing.then(|| hint_of_fields(&fields(), field)).flatten() {
         Some(hint) => bad.hint(hint),
         None => bad,
     })

@@ -256,10 +256,17 @@ fn settings_that_say_nothing_are_refused() {
         ("cluster news --radius 257", "no two are 257 apart"),
         ("join new.sig --radius 3", "hint: `lookalike sign INPUT"),
         ("dedup news.jsonl --pairs x.jsonl --clusters x.jsonl", "both pairs and clusters"),
+        ("dedup news.jsonl --clusters x.csv", "clusters are written as JSON lines"),
+        ("dedup news.jsonl --similarity most", "a similarity is written as 0.7, or 70%"),
     ] {
         let said = place.expect(2, line);
         assert!(said.err.contains(told), "{line}: {}", said.err);
     }
+    place.expect(0, "dedup news.jsonl --similarity 70% -o .hidden");
+    // A field that is there is not missing: no other is better.
+    place.write("odd.jsonl", "{\"id\": \"a\", \"text\": null}\n");
+    let said = place.expect(2, "dedup odd.jsonl");
+    assert!(said.err.contains("is null") && !said.err.contains("--text-field"), "{}", said.err);
 }
 
 #[test]
@@ -269,6 +276,8 @@ fn what_is_read_is_not_written_over() {
     place.write("in/news.jsonl", jsonl(&stories(20)));
     for (line, told) in [
         ("dedup in -o in", "is in in"),
+        ("dedup in -o in/new/out", "in/new/out is in in, which is read"),
+        ("dedup . -o out", "out is in ., which is read"),
         ("dedup in/news.jsonl --pairs in/news.jsonl", "would be lost"),
         ("dedup in/news.jsonl --clusters in/news.jsonl", "would be lost"),
         ("dedup in/news.jsonl in/news.jsonl -o out", "would both be written as news.jsonl"),

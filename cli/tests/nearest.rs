@@ -76,6 +76,10 @@ fn a_graph_and_slice_lists_find_the_share_that_is_enough() {
         let said = place.expect(2, &format!("search x.idx {question} --index multi"));
         assert!(said.err.contains(&format!("the index file is {kind}-")), "{}", said.err);
     }
+    // Other signatures are refused, also where the index is passed over.
+    place.write("codes.hex", fs::read_to_string(place.path("some.hex")).unwrap());
+    let said = place.expect(2, &format!("search x.idx {question}"));
+    assert!(said.err.contains("belongs to"), "{}", said.err);
 }
 
 #[test]

@@ -234,7 +234,9 @@ impl<'a> Ready<'a> {
         if allowed.is_ok() || demand.args.index != Wanted::Auto {
             return allowed.map(|()| None);
         }
-        let kind = opened.index.as_ref().map_or(String::new(), |index| index.kind().to_string());
+        let Some(index) = &opened.index else { return Ok(None) };
+        index.check_rows(opened.file.signatures())?;
+        let kind = index.kind();
         say(demand.global, || {
             format!("note: {kind} may miss some, so every row is compared; `--recall` allows less")
         });

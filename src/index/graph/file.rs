@@ -140,8 +140,8 @@ impl GraphFile {
 
     /// The graph, over the signatures that it was built over.
     pub fn graph(&self, rows: &Signatures) -> Result<Graph> {
+        self.check_rows(rows)?;
         let about = &self.container.about;
-        about.signatures.check(self.container.path(), (about.rows, about.bits), rows)?;
         let nodes = self.nodes()?;
         let owners = self.owners(nodes.len)?;
         let removed = (0..nodes.len as u32).filter(|&node| owners.first(node).is_none()).count();
@@ -159,6 +159,12 @@ impl GraphFile {
         };
         graph.sample_entries();
         Ok(graph)
+    }
+
+    /// Refuses signatures that it was not built over.
+    pub fn check_rows(&self, rows: &Signatures) -> Result<()> {
+        let about = &self.container.about;
+        about.signatures.check(self.container.path(), (about.rows, about.bits), rows)
     }
 
     fn check(&self, right: bool, section: &str, problem: &str) -> Result<()> {

@@ -148,10 +148,16 @@ impl IsslFile {
         self.container.about.signatures.path(self.container.path())
     }
 
+    /// Refuses signatures that it was not built over.
+    pub fn check_rows(&self, rows: &Signatures) -> Result<()> {
+        let about = &self.container.about;
+        about.signatures.check(self.container.path(), (about.rows, about.bits), rows)
+    }
+
     /// The index, over the signatures that it was built over.
     pub fn index<'a>(&self, rows: &'a Signatures) -> Result<Issl<'a>> {
-        let About { bits, rows: count, asked, ref signatures, .. } = self.container.about;
-        signatures.check(self.container.path(), (count, bits), rows)?;
+        self.check_rows(rows)?;
+        let About { bits, asked, .. } = self.container.about;
         let distinct = self.check_counts()?;
         let rates = self.container.cells::<f32>("rates", Rates::SHARES)?;
         let rates = Rates::from_shares(rates.as_slice());
