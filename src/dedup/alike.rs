@@ -1,6 +1,8 @@
 //! Two entries: near each other? Really alike?
 
-use super::{Dial, entries::Entries, rarest::Rarest, reduced::Reduced, sketches::SketchFile};
+use super::{
+    Dial, dense::Group, entries::Entries, rarest::Rarest, reduced::Reduced, sketches::SketchFile,
+};
 use crate::{
     cluster::Likeness,
     hamming::Kernel,
@@ -16,12 +18,6 @@ pub(crate) struct Alike<'a> {
     pub(crate) kernel: Kernel,
     /// The sets of dense groups.
     pub(crate) groups: &'a [Group],
-}
-
-/// A dense group: its ranks, and their sets as far as they can be told apart quickly.
-pub(crate) struct Group {
-    pub(crate) ranks: Vec<u32>,
-    pub(crate) sets: Option<Reduced>,
 }
 
 impl<'a> Alike<'a> {
@@ -91,12 +87,13 @@ impl Likeness for Alike<'_> {
     }
 
     fn alike_in_group(&self, group: usize, a: u32, b: u32) -> Option<f64> {
-        let Group { ranks, sets } = &self.groups[group];
+        let Group { ranks, sets, places } = &self.groups[group];
         let (a, b) = (a as usize, b as usize);
         match sets {
             None => self.alike(ranks[a], ranks[b]),
             Some(sets) => {
-                let similarity = sets.alike(self.kernel, self.dial.verify, a, b)?;
+                let [i, j] = [a, b].map(|place| places[place] as usize);
+                let similarity = sets.alike(self.kernel, self.dial.verify, i, j)?;
                 let (a, b) = (self.at(ranks[a]), self.at(ranks[b]));
                 // Groups may be of several buckets, and whoever has no key in common does not meet otherwise either.
                 let is_candidate =
@@ -107,9 +104,9 @@ impl Likeness for Alike<'_> {
     }
 
     fn row_in_group(&self, group: usize, place: u32) -> &[u64] {
-        let Group { ranks, sets } = &self.groups[group];
+        let Group { ranks, sets, places } = &self.groups[group];
         match sets {
-            Some(sets) => sets.row(place as usize),
+            Some(sets) => sets.row(places[place as usize] as usize),
             None => self.signature_of(self.at(ranks[place as usize])),
         }
     }
@@ -118,14 +115,16 @@ impl Likeness for Alike<'_> {
         &self,
         group: usize,
         place: u32,
-        (rows, places): (&[u64], &[u32]),
+        (rows, others): (&[u64], &[u32]),
         found: &mut Vec<usize>,
     ) {
-        match &self.groups[group].sets {
-            None => found.extend(0..places.len()),
+        let Group { sets, places, .. } = &self.groups[group];
+        let at = |place: u32| places[place as usize] as usize;
+        match sets {
+            None => found.extend(0..others.len()),
             Some(sets) => {
-                let others = (rows, |row: usize| places[row] as usize);
-                sets.add_possible(self.kernel, place as usize, others, found);
+                let others = (rows, |row: usize| at(others[row]));
+                sets.add_possible(self.kernel, at(place), others, found);
             }
         }
     }

@@ -18,7 +18,8 @@ use rayon::prelude::*;
 
 use super::{
     SMALL,
-    alike::{Alike, Group},
+    alike::Alike,
+    dense::{Group, groups},
     pairs::{Pairs, locked, pair, unlocked},
     rarest::Rarest,
     reduced::Reduced,
@@ -55,7 +56,7 @@ const LOOKS: usize = 1 << 12;
 pub(crate) struct Found {
     /// Pairs whose signatures were compared.
     pub(crate) compared: u64,
-    /// Buckets in which nearly all are alike, as ranks in order.
+    /// Buckets in which nearly all are alike.
     pub(crate) dense: Vec<Group>,
     /// Buckets that were too large to be compared, and the entries in them.
     pub(crate) huge: Vec<usize>,
@@ -74,7 +75,8 @@ pub(crate) struct Finder<'a> {
 /// What buckets leave behind.
 #[derive(Default)]
 struct Aside {
-    dense: Vec<Group>,
+    /// Ranks, ascending.
+    dense: Vec<Vec<u32>>,
     /// Bands, keys and sizes.
     huge: Vec<(usize, u32, usize)>,
     /// Bands, keys and members.
@@ -240,7 +242,7 @@ impl<'a> Finder<'a> {
             return self.find_by_band(pairs);
         }
         let at_once = at_once.clamp(1, 16);
-        let (mut found, mut strangers) = (Found::default(), Strangers::default());
+        let (mut found, mut strangers) = (Aside::default(), Strangers::default());
         for first in (0..bands).step_by(at_once) {
             let width = at_once.min(bands - first);
             let columns = self.columns(first, width);
@@ -262,11 +264,11 @@ impl<'a> Finder<'a> {
         &self,
         mut aside: Aside,
         strangers: &mut Strangers,
-        found: &mut Found,
+        found: &mut Aside,
         pairs: &Pairs,
     ) -> Result<()> {
         found.dense.extend(aside.dense);
-        found.huge.extend(aside.huge.iter().map(|&(.., size)| size));
+        found.huge.extend(aside.huge);
         // Threads end in any order.
         aside.strangers.sort_unstable();
         for (band, key, members) in aside.strangers {
@@ -282,11 +284,11 @@ impl<'a> Finder<'a> {
     }
 
     /// What was found, in an order that no thread had a part in.
-    fn finished(self, mut found: Found) -> Found {
-        found.dense.sort_by(|a, b| a.ranks.cmp(&b.ranks));
-        found.huge.sort_unstable();
-        found.compared = self.compared.into_inner();
-        found
+    fn finished(self, found: Aside) -> Found {
+        let mut huge: Vec<usize> = found.huge.iter().map(|&(.., size)| size).collect();
+        huge.sort_unstable();
+        let dense = groups(&self.alike, found.dense);
+        Found { compared: self.compared.into_inner(), dense, huge }
     }
 
     /// A few entries are one bucket.
@@ -379,7 +381,7 @@ impl<'a> Finder<'a> {
                 self.find_in_shared(band, kept, scratch, pairs, &aside)
             },
         )?;
-        let (mut found, mut strangers) = (Found::default(), Strangers::default());
+        let (mut found, mut strangers) = (Aside::default(), Strangers::default());
         self.take_aside(unlocked(aside), &mut strangers, &mut found, pairs)?;
         found.dense.extend(self.compare_strangers(strangers, pairs)?);
         Ok(self.finished(found))
@@ -418,8 +420,8 @@ impl<'a> Finder<'a> {
     ) -> Result<()> {
         let (key, members) = ((bucket[0] >> 32) as u32, &scratch.members);
         if self.lazy && self.is_dense(members) {
-            let group = self.group(members);
-            locked(aside).dense.push(group);
+            let ranks = self.ranks(members);
+            locked(aside).dense.push(ranks);
         } else if bucket.len() > HUGE {
             locked(aside).huge.push((band, key, bucket.len()));
         } else if self.alike.by_rarest() {
@@ -430,18 +432,17 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// A bucket as a dense group.
-    fn group(&self, members: &[u32]) -> Group {
-        let mut ranks: Vec<u32> =
-            members.iter().map(|&entry| self.alike.entries.ranks[entry as usize]).collect();
+    /// The ranks of entries, ascending.
+    fn ranks(&self, members: &[u32]) -> Vec<u32> {
+        let rank = |&entry: &u32| self.alike.entries.ranks[entry as usize];
+        let mut ranks: Vec<u32> = members.iter().map(rank).collect();
         ranks.sort_unstable();
-        let entries: Vec<u32> = ranks.iter().map(|&rank| self.alike.at(rank)).collect();
-        Group { ranks, sets: self.alike.reduced(&entries) }
+        ranks
     }
 
     /// Of the entries of large buckets, only those are compared that have one of their rarest features in common: each pair
     /// once, however many buckets both are in. That is work for all threads. Gives groups in which nearly all are alike.
-    fn compare_strangers(&self, strangers: Strangers, pairs: &Pairs) -> Result<Vec<Group>> {
+    fn compare_strangers(&self, strangers: Strangers, pairs: &Pairs) -> Result<Vec<Vec<u32>>> {
         let Strangers { buckets, entries } = strangers;
         if entries.is_empty() {
             return Ok(Vec::new());
@@ -475,7 +476,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Which of the lists are long ones on which nearly all are alike, and the groups that all of these are in.
-    fn dense_lists(&self, rarest: &Rarest, bucket: &Bucket<'_>) -> (Vec<bool>, Vec<Group>) {
+    fn dense_lists(&self, rarest: &Rarest, bucket: &Bucket<'_>) -> (Vec<bool>, Vec<Vec<u32>>) {
         let mut long: Vec<(u32, Vec<u32>)> = rarest.longer_than(LARGE).collect();
         long.sort_by_key(|(_, sets)| usize::MAX - sets.len());
         let (mut dense, mut groups) = (Vec::new(), Vec::new());
@@ -489,7 +490,7 @@ impl<'a> Finder<'a> {
                 if !self.is_dense(&entries) {
                     continue;
                 }
-                groups.push(self.group(&entries));
+                groups.push(self.ranks(&entries));
                 grouped.push(sets.into_iter().collect());
             }
             if dense.len() <= list as usize {

@@ -10,6 +10,7 @@ pub mod audit;
 mod candidates;
 mod check;
 mod decided;
+mod dense;
 mod dial;
 mod entries;
 mod keep;
