@@ -131,7 +131,7 @@ class Documents:
 
 
 def read(path, least_words, least_value, ignore_above):
-    """All documents, the half to choose settings on, and the half to score them on."""
+    """All documents, and two halves: settings are chosen on one and scored on the other, either way."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in lines]
     documents = [d for d in documents if len(WORDS.findall(d["text"])) >= least_words]
@@ -427,15 +427,17 @@ def main():
             say(f"skipped: {name}, as {path} is not there")
             continue
         names.append(name)
-        whole, chosen_on, scored_on = read(path, *how)
+        whole, *halves = read(path, *how)
         megabytes = sum(len(text.encode()) for text in whole.texts) / 1e6
         say(f"{name}: {len(whole.ids)} documents, {megabytes:.1f} MB, {len(whole.truth)} pairs")
         for peer in peers:
             started = time.time()
-            chosen, setting = peer.best(chosen_on.with_sets())
-            f1 = scored_on.f1(peer.find(scored_on.with_sets(), setting))
-            scores[peer.name][name] = f"{f1:.3f} ({', '.join(map(str, setting))})"
-            text = f"  {peer.name}: {f1:.3f} with {setting}, {chosen:.3f} where it was chosen"
+            best = [peer.best(half.with_sets())[1] for half in halves]
+            f1s = [half.f1(peer.find(half, setting)) for half, setting in zip(halves, reversed(best))]
+            f1, setting = statistics.mean(f1s), best[0]
+            told = "; ".join(dict.fromkeys(", ".join(map(str, one)) for one in best))
+            scores[peer.name][name] = f"{f1:.3f} ({told})"
+            text = f"  {peer.name}: {f1:.4f} with {told}, of {f1s[0]:.4f} and {f1s[1]:.4f}"
             if name in TIMED and peer.timed:
                 timed = peer.at(setting, arguments.at) if arguments.at else setting
                 took, found = seconds(peer, whole, timed)
@@ -444,7 +446,7 @@ def main():
             say(f"{text} [{time.time() - started:.0f} s]")
     if not names:
         sys.exit("there is no set to measure: say where they are with --data")
-    print("F1 on the half that the setting (in brackets) was not chosen on:\n")
+    print("F1 on the half that the setting was not chosen on, the mean of both directions (settings in brackets):\n")
     print(table(["", *names], [[peer, *(row.get(n, "-") for n in names)] for peer, row in scores.items()]))
     timed = [name for name in TIMED if name in names]
     header = ["", *(f"{name} {what}" for name in timed for what in ("CPU s", "MB/s", "pairs"))]
