@@ -7,7 +7,7 @@ use lookalike::{
     Document, Signer,
     diff::{self, Run, Side},
     hamming,
-    recipe::Scratch,
+    recipe::{Scratch, SignatureKind},
     verify::{self, Likeness},
 };
 use serde_json::json;
@@ -28,7 +28,7 @@ const DIFF_TIME: Duration = Duration::from_secs(3);
 
 /// Tell how alike two documents are, and why
 ///
-/// Shows the distance of the signatures and the cosine that it stands for, the true Jaccard and cosine of the features,
+/// Shows the distance of the signatures and the cosine (of MinHash, the Jaccard) that it stands for, the true Jaccard and cosine of the features,
 /// the features that differ most, and the texts' differences: [-only in A-] and {+only in B+}.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -70,6 +70,8 @@ struct Distance {
     bits: u32,
     /// Nothing if one of them has no signature.
     distance: Option<u32>,
+    /// What the distance stands for: the cosine, or the Jaccard coefficient of MinHash.
+    kind: SignatureKind,
 }
 
 impl Compare {
@@ -110,7 +112,7 @@ impl Compare {
         json!({
             "a": documents[0].id, "b": documents[1].id,
             "bits": distance.bits, "distance": distance.distance,
-            "estimated_cosine": distance.cosine(),
+            format!("estimated_{}", distance.measure()): distance.similarity(),
             "jaccard": likeness.jaccard, "cosine": likeness.cosine,
             "shared": likeness.shared, "only_a": likeness.only_first, "only_b": likeness.only_second,
             "differences": differences,
@@ -125,10 +127,13 @@ impl Compare {
     ) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         writeln!(text, "A            {}\nB            {}", documents[0].id, documents[1].id)?;
-        match (distance.distance, distance.cosine()) {
-            (Some(bits), Some(cosine)) => {
-                let of = distance.bits;
-                writeln!(text, "distance     {bits} of {of} bits, as of a cosine of {cosine:.3}")?;
+        match (distance.distance, distance.similarity()) {
+            (Some(bits), Some(similarity)) => {
+                let (of, measure) = (distance.bits, distance.measure());
+                writeln!(
+                    text,
+                    "distance     {bits} of {of} bits, as of a {measure} of {similarity:.3}"
+                )?;
             }
             _ => writeln!(text, "distance     none: too few features for a signature")?,
         }
@@ -153,8 +158,16 @@ impl Compare {
 }
 
 impl Distance {
-    fn cosine(&self) -> Option<f64> {
-        self.distance.map(|distance| verify::cosine_of_distance(distance, self.bits))
+    fn measure(&self) -> &'static str {
+        if self.kind == SignatureKind::MinHash { "jaccard" } else { "cosine" }
+    }
+
+    fn similarity(&self) -> Option<f64> {
+        let of = match self.kind {
+            SignatureKind::MinHash => verify::jaccard_of_distance,
+            SignatureKind::SimHash | SignatureKind::TopSig => verify::cosine_of_distance,
+        };
+        self.distance.map(|distance| of(distance, self.bits))
     }
 }
 
@@ -164,7 +177,8 @@ fn distance(signer: &Signer, a: &str, b: &str) -> anyhow::Result<Distance> {
         [a, b].map(|text| signer.sign_text(text, &mut scratch).map(|signed| signed.signature));
     let kernel = hamming::kernel()?;
     let distance = a.zip(b).map(|(a, b)| kernel.distance(a.words(), b.words()));
-    Ok(Distance { bits: signer.recipe().signature.bits, distance })
+    let signature = &signer.recipe().signature;
+    Ok(Distance { bits: signature.bits, distance, kind: signature.kind })
 }
 
 /// The two texts in one, with what differs marked.

@@ -432,7 +432,7 @@ impl Run<'_> {
         }
         Err(hinted(
             format!(
-                "no document has a field `{field}` by which `--keep {}` could choose",
+                "no document has a field `{field}` with a value by which `--keep {}` could choose",
                 args.keep
             ),
             "numbers are wanted for max and min, numbers or dates as 2024-05-31 for newest",

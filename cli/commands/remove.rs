@@ -48,10 +48,11 @@ impl Remove {
         let ids: Vec<&str> =
             given.chain(lines.lines().filter(|line| !line.trim().is_empty())).collect();
         let collection = collection::open(&self.collection, global)?;
-        let mut removed = 0;
+        let (mut removed, mut missing) = (0, None);
         for batch in ids.chunks(BATCH) {
             let there = collection.remove(batch)?;
-            removed += there.into_iter().filter(|there| *there).count();
+            removed += there.iter().filter(|there| **there).count();
+            missing = missing.or(there.iter().position(|there| !there).map(|at| batch[at]));
         }
         let records = collection.snapshot().len() as u64;
         collection.close()?;
@@ -60,10 +61,9 @@ impl Remove {
         }
         say(global, || {
             let (path, records) = (self.collection.display(), counted(records, "record"));
-            format!(
-                "{path}: {removed} of {} removed; now {records}",
-                counted(ids.len() as u64, "document")
-            )
+            let of = counted(ids.len() as u64, "document");
+            let missing = missing.map_or(String::new(), |id| format!("; `{id}` is not there"));
+            format!("{path}: {removed} of {of} removed; now {records}{missing}")
         });
         Ok(if removed > 0 { Outcome::Done } else { Outcome::NothingFound })
     }

@@ -415,7 +415,7 @@ fn plans_say_what_suits() {
     let bounded = plan("codes.hex --radius 3 --memory 1K --format json");
     let [scan] = &json_lines(&bounded)[..] else { panic!("{bounded}") };
     assert_eq!(scan["index"], "scan");
-    let wide = plan("codes.hex --radius 4294967295 --alternatives 18446744073709551615");
+    let wide = plan("codes.hex --radius 64 --alternatives 18446744073709551615");
     assert!(wide.contains("scan"), "{wide}");
 
     // Of an index, its signatures count.
@@ -609,6 +609,13 @@ fn likeness_is_explained() {
             < 0.1
     );
     assert_eq!(likeness["only_a"], 6);
+    // What a distance stands for depends on the signatures.
+    let said = place.expect(0, &format!("{line} --recipe minhash-256 --format json"));
+    let likeness = &json_lines(&said.out)[0];
+    let estimated = likeness["estimated_jaccard"].as_f64().unwrap();
+    assert!((likeness["jaccard"].as_f64().unwrap() - estimated).abs() < 0.1, "{likeness}");
+    let said = place.expect(0, &format!("{line} --recipe minhash-256"));
+    assert!(said.out.contains("as of a jaccard of "), "{}", said.out);
     let same = place.expect(0, "compare --text \"a b c\" \"A  b, c\" --format json");
     assert_eq!(json_lines(&same.out)[0]["distance"], 0);
     let lines =
